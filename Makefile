@@ -1,0 +1,49 @@
+# Everything runs in .venv, which the first target that needs it builds with pip and constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+# Labelled data beside the checkout is used when it is there; without it the runs say so.
+DATA := $(abspath $(wildcard ../shared/data))
+ifneq ($(DATA),)
+export CMA_DATA_DIR ?= $(DATA)
+endif
+
+.PHONY: help reproduce test check bench mutate report clean
+help:           ## show this list
+	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"CMA needs Python 3.11 to 3.13, not {v[0]}.{v[1]}: run make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+reproduce: $(INSTALLED) ## run every experiment and build the report
+	$(RUN) -m experiments experiment=contract_tally
+	$(RUN) -m experiments experiment=retrieval data=generated
+	$(RUN) -m experiments experiment=retrieval data=locomo
+	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
+
+test: $(INSTALLED) check ## run the checks and all tests
+	$(RUN) -m pytest -q -n 2 --dist loadfile
+
+check: $(INSTALLED) ## lint, format, types, import rules
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(INSTALLED) ## measure the ratios against peers (minutes)
+	$(RUN) -m pytest -q tests/benchmarks -p no:xdist --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
+	$(RUN) -m reports
+
+mutate: $(INSTALLED) ## remove each rule on purpose and see a test go red (minutes)
+	$(RUN) -m tests.mutants.run
+	$(RUN) -m reports
+
+report: $(INSTALLED) ## build the report again from the runs that are there
+	$(RUN) -m reports
+
+clean:          ## remove what was generated, keep the environment
+	rm -rf runs reports/out
