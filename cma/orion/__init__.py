@@ -1,0 +1,1 @@
+"""Orion: typed cells and links, scopes, lifetimes, the audited store and lexical recall."""

@@ -1,0 +1,193 @@
+"""The cells of an index as columns, and the digest of the set that is live."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cma.orion.columns import Column
+from cma.orion.ranking import id_prefixes
+
+__all__ = ["NEVER", "Entries", "Entry"]
+
+NEVER = 2**63 - 1
+_FARTHEST = 2**61
+_MODULUS = 1 << 256
+_SIZE = 32
+_FIELDS = struct.Struct("<qddqq?")
+
+
+class Entry(NamedTuple):
+    """The live revision of a cell, as the index needs it.
+
+    `id` is "cell-" and 40 lower-case hex digits; `scope` the owner's own small code, at least 0;
+    times are microseconds since 1970; `inactive` says that lifecycle has taken the cell out.
+    """
+
+    id: str
+    revision: int
+    scope: int
+    confidence: float
+    importance: float
+    observed_us: int
+    terms: Sequence[str]
+    expires_us: int = NEVER
+    inactive: bool = False
+
+
+class Entries:
+    """Columns by ordinal; only `live` ever changes, and `version` with it."""
+
+    def __init__(self) -> None:
+        """Make empty columns."""
+        self.ids: list[str] = []
+        self.ordinals: dict[str, int] = {}
+        self.version = 0
+        self.latest_us = -_FARTHEST
+        self.earliest_expiry_us = NEVER
+        self.retired = 0  # rows not live whose postings are still there
+        self._prefixes = Column(np.uint64)
+        self._scopes = Column(np.int32)
+        self._confidence = Column(np.float64)
+        self._importance = Column(np.float64)
+        self._observed = Column(np.int64)
+        self._expires = Column(np.int64)
+        self._inactive = Column(np.bool_)
+        self._live = Column(np.bool_)
+        self._lengths = Column(np.int64)
+        self._any_inactive = False
+        self._digests = bytearray()
+        self._sum = 0
+        self._sizes: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+
+    def __len__(self) -> int:
+        """How many ordinals were given out."""
+        return len(self.ids)
+
+    @property
+    def prefixes(self) -> NDArray[np.uint64]:
+        """The first 16 hex digits of each id."""
+        return self._prefixes.values
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """Confidence of each cell."""
+        return self._confidence.values
+
+    @property
+    def importance(self) -> NDArray[np.float64]:
+        """Importance of each cell."""
+        return self._importance.values
+
+    @property
+    def observed(self) -> NDArray[np.int64]:
+        """When each cell was observed."""
+        return self._observed.values
+
+    @property
+    def live(self) -> NDArray[np.bool_]:
+        """Whether each ordinal is its cell's live one."""
+        return self._live.values
+
+    @property
+    def digest(self) -> str:
+        """The additive multiset digest of the live entries."""
+        return f"{self._sum:0{2 * _SIZE}x}"
+
+    def extent(self, viewer: frozenset[int]) -> tuple[int, int]:
+        """How many live cells the viewer's scopes hold, and how many terms in all."""
+        sizes = [self._sizes[scope] for scope in viewer if scope in self._sizes]
+        return sum(cells for cells, _ in sizes), sum(terms for _, terms in sizes)
+
+    def visible(self, viewer: frozenset[int], rows: slice) -> NDArray[np.bool_]:
+        """Whether each of the rows is live and in one of the viewer's scopes."""
+        scopes = self._scopes.values[rows]
+        seen: NDArray[np.bool_] = self._live.values[rows] & np.isin(scopes, list(viewer))
+        return seen
+
+    def active(self, at_us: int) -> NDArray[np.bool_] | None:
+        """Whether each cell is active at that time; None if every one is."""
+        if not self._any_inactive and at_us < self.earliest_expiry_us:
+            return None
+        return ~self._inactive.values & (self._expires.values > at_us)
+
+    def append(self, entries: Sequence[Entry]) -> range:
+        """Append entries whose ids have no live row. Raises ValueError before any change."""
+        start, count = len(self.ids), len(entries)
+        ids, _, scopes, confidence, importance, observed, terms, expires, inactive = zip(
+            *entries, strict=True
+        )
+        prefixes = id_prefixes(ids)
+        shares = _shares(confidence, importance)
+        times = _times(observed, expires)
+        if not all(0 <= scope < 2**31 for scope in set(scopes)):
+            raise ValueError(f"scope: must be a code from 0 to 2^31-1; among {sorted(set(scopes))}")
+        lengths = np.fromiter(map(len, terms), np.int64, count)
+        digests = list(map(_digest, entries))
+        self._prefixes.extend(prefixes, count)
+        self._scopes.extend(scopes, count)
+        self._confidence.extend(shares[0], count)
+        self._importance.extend(shares[1], count)
+        self._observed.extend(times[0], count)
+        self._expires.extend(times[1], count)
+        self._inactive.extend(inactive, count)
+        self._live.extend(True, count)
+        self._lengths.extend(lengths, count)
+        self.ids.extend(ids)
+        self.ordinals.update(zip(ids, range(start, start + count), strict=True))
+        self._any_inactive = self._any_inactive or any(inactive)
+        self.latest_us = max(self.latest_us, *observed)
+        self.earliest_expiry_us = min(self.earliest_expiry_us, *expires)
+        for scope, length in zip(scopes, lengths.tolist(), strict=True):
+            size = self._sizes[scope]
+            size[0] += 1
+            size[1] += length
+        added = 0
+        for digest in digests:
+            self._digests += digest
+            added += int.from_bytes(digest)
+        self._sum = (self._sum + added) % _MODULUS
+        return range(start, start + count)
+
+    def retire(self, ordinal: int) -> None:
+        """Take out a row whose cell has a newer one."""
+        size = self._sizes[int(self._scopes.values[ordinal])]
+        size[0] -= 1
+        size[1] -= int(self._lengths.values[ordinal])
+        self._live.values[ordinal] = False
+        own = slice(_SIZE * ordinal, _SIZE * (ordinal + 1))
+        self._sum = (self._sum - int.from_bytes(self._digests[own])) % _MODULUS
+        self.retired += 1
+        self.version += 1
+
+
+def _digest(entry: Entry) -> bytes:
+    terms = hashlib.sha256("\0".join(entry.terms).encode("utf-8", "surrogatepass")).digest()
+    fields = _FIELDS.pack(
+        entry.revision,
+        entry.confidence,
+        entry.importance,
+        entry.observed_us,
+        entry.expires_us,
+        entry.inactive,
+    )
+    return hashlib.sha256(entry.id.encode() + fields + terms).digest()
+
+
+def _shares(*columns: Sequence[float]) -> NDArray[np.float64]:
+    values = np.array(columns, np.float64)
+    if not ((values >= 0.0) & (values <= 1.0)).all():
+        raise ValueError("confidence, importance: must lie from 0 to 1")
+    return values + 0.0  # no negative zero
+
+
+def _times(observed: Sequence[int], expires: Sequence[int]) -> NDArray[np.int64]:
+    if max(map(abs, observed)) > _FARTHEST or not -NEVER <= min(expires) <= max(expires) <= NEVER:
+        raise ValueError("observed_us, expires_us: must be microseconds within the range of dates")
+    return np.array((observed, expires), np.int64)

@@ -1,0 +1,152 @@
+"""Indexes kept in step with a store: one for each analyser, built when it is first asked for.
+
+An index is a view that can be thrown away: it is filled from the store's rows, follows them by
+their ordinal (revisions are only ever added), and its digest is part of every trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from itertools import islice
+
+import apsw
+
+from cma.orion.analysis import analyse_many
+from cma.orion.index import NEVER, Entry, Index
+from cma.orion.records import DAMAGES, Record, damaged_record, record_of
+from cma.orion.scopes import visible_scopes
+from cma.orion.scoring import Weights
+from cma.orion.store import Store
+from cma.orion.traces import Coefficients
+from cma.values.clock import microseconds
+
+CHUNK = 1_000
+
+
+class Indexes:
+    """The indexes of one open store, shared by all its scopes and threads."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.RLock()
+        self._followed: dict[str, _Followed] = {}
+        self._codes: dict[str, int] = {}
+
+    def in_step(self, store: Store, analyser: str) -> tuple[Index, int, list[int]]:
+        """Return an analyser's index in step with the store, the generation that it shows, and
+        the row of each of its ordinals.
+        """
+        with self._lock:
+            followed = self._followed.get(analyser)
+            if followed is None:
+                followed = self._followed[analyser] = _Followed(analyser)
+            generation = store.head()[2]
+            if generation != followed.generation:
+                with store.reading() as connection:
+                    generation = store.head()[2]
+                    followed.cells(connection, self._code)
+                    followed.links(connection)
+                    followed.generation = generation
+            return followed.index, generation, followed.rows
+
+    def codes(self, viewer: str) -> tuple[int, ...]:
+        """Return the codes of the scopes that a viewer sees."""
+        with self._lock:
+            return tuple(self._code(scope) for scope in visible_scopes(viewer))
+
+    @staticmethod
+    def weights(coefficients: Coefficients) -> Weights:
+        """Return coefficients in the form that the index takes."""
+        return Weights(
+            coefficients.lexical,
+            coefficients.confidence,
+            coefficients.importance,
+            coefficients.recency,
+            coefficients.link,
+        )
+
+    def _code(self, scope: str) -> int:
+        return self._codes.setdefault(scope, len(self._codes))
+
+
+class _Followed:
+    """One index and how far it has followed the store."""
+
+    def __init__(self, analyser: str) -> None:
+        self.analyser = analyser
+        self.index = Index()
+        self.rows: list[int] = []
+        self.generation = -1
+        self._last_cell = 0
+        self._last_link = 0
+
+    def cells(self, connection: apsw.Connection, code: Callable[[str], int]) -> None:
+        rows = connection.execute(
+            "SELECT ordinal, record FROM cells WHERE ordinal > ? ORDER BY ordinal",
+            (self._last_cell,),
+        )
+        while chunk := list(islice(rows, CHUNK)):
+            records = [record_of(data) for _, data in chunk]
+            try:
+                texts: list[str] = [record["content"] for record in records]
+                scopes = [code(record["scope"]) for record in records]
+            except DAMAGES as error:
+                raise damaged_record() from error
+            analysed = analyse_many(self.analyser, texts)
+            new: list[Entry] = []
+            new_rows: list[int] = []
+            for (row, _), record, terms, scope in zip(
+                chunk, records, analysed, scopes, strict=True
+            ):
+                entry = _entry(record, terms, scope)
+                if entry.revision == 1:
+                    new.append(entry)
+                    new_rows.append(row)
+                    continue
+                self._add(new, new_rows)
+                new, new_rows = [], []
+                ordinal = self.index.replace(entry)
+                if ordinal < len(self.rows):
+                    self.rows[ordinal] = row
+                else:
+                    self.rows.append(row)
+            self._add(new, new_rows)
+            self._last_cell = chunk[-1][0]
+
+    def _add(self, entries: list[Entry], rows: list[int]) -> None:
+        self.index.add_many(entries)
+        self.rows.extend(rows)
+
+    def links(self, connection: apsw.Connection) -> None:
+        rows = connection.execute(
+            "SELECT ordinal, source_id, target_id FROM links"
+            " WHERE ordinal > ? AND kind = 'temporal' ORDER BY ordinal",
+            (self._last_link,),
+        ).fetchall()
+        if rows:
+            self.index.add_links((source, target) for _, source, target in rows)
+            self._last_link = rows[-1][0]
+
+
+def _entry(record: Record, terms: list[str], scope: int) -> Entry:
+    try:
+        expires = record["expires_at"]
+        return Entry(
+            id=record["id"],
+            revision=record["revision"],
+            scope=scope,
+            confidence=record["confidence"] / 1e6,
+            importance=record["importance"] / 1e6,
+            observed_us=_microseconds(record["observed_at"] or record["created_at"]),
+            terms=terms,
+            expires_us=NEVER if expires is None else _microseconds(expires),
+            inactive=record["lifecycle"] != "active",
+        )
+    except DAMAGES as error:
+        raise damaged_record() from error
+
+
+def _microseconds(at: str) -> int:
+    return microseconds(datetime.fromisoformat(at))

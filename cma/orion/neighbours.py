@@ -1,0 +1,97 @@
+"""Neighbours: which cells are one temporal link away.
+
+Most cells have a link before and one after, so the neighbours stand in a few dense columns, -1
+where there is none; what a cell has beyond `_WIDTH` goes to a list of pairs. Both ways are
+appendable, and the best value among neighbours is a gather for each column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cma.orion.columns import Column
+from cma.orion.scoring import Cells, Floats
+
+__all__ = ["Neighbours"]
+
+_WIDTH = 4
+Integers = NDArray[np.int64]
+
+
+class Neighbours:
+    """Undirected links between ordinals."""
+
+    def __init__(self) -> None:
+        """Make cells without links."""
+        self._columns = [Column(np.int64) for _ in range(_WIDTH)]
+        self._beyond = Column(np.int64, 2)
+        self.used = 0  # columns that hold a link
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some cell has more neighbours than there are columns."""
+        return len(self._beyond) > 0
+
+    def extend(self, count: int) -> None:
+        """Append cells without links."""
+        for column in self._columns:
+            column.extend(-1, count)
+
+    def connect(self, first: Integers, second: Integers) -> None:
+        """Link pairs of cells; a link that is there already, or to itself, adds nothing."""
+        keys = np.concatenate([first << 32 | second, second << 32 | first])
+        keys = np.unique(keys[keys >> 32 != keys & 0xFFFFFFFF])
+        ends = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
+        for place, column in enumerate(self._columns):
+            if not len(ends):
+                return
+            values = column.values
+            ends = ends[values[ends[:, 0]] != ends[:, 1]]
+            _, chosen = np.unique(ends[:, 0], return_index=True)
+            chosen = chosen[values[ends[chosen, 0]] < 0]
+            if len(chosen):
+                values[ends[chosen, 0]] = ends[chosen, 1]
+                self.used = max(self.used, place + 1)
+                ends = np.delete(ends, chosen, axis=0)
+        if len(ends):
+            self._beyond.extend(ends, len(ends))
+
+    def move(self, old: int, new: int) -> None:
+        """Give the links of one cell to another that has none."""
+        for column in self._columns:
+            values = column.values
+            neighbour = int(values[old])
+            values[old], values[new] = -1, neighbour
+            if neighbour >= 0:
+                for back in self._columns:
+                    if back.values[neighbour] == old:
+                        back.values[neighbour] = new
+        beyond = self._beyond.values
+        beyond[beyond == old] = new
+        # A neighbour that is crowded may hold this cell in a column, and the reverse.
+        for neighbour in beyond[beyond[:, 0] == new, 1].tolist():
+            for back in self._columns:
+                if back.values[neighbour] == old:
+                    back.values[neighbour] = new
+
+    def around(self, cells: Integers) -> Integers:
+        """The cells and their neighbours, once each, in order; only where not `crowded`."""
+        near = [column.values[cells] for column in self._columns[: self.used]]
+        near = [part[part >= 0] for part in near]
+        return np.unique(np.concatenate([cells, *near]))
+
+    def best(self, values: Floats, cells: Cells) -> Floats:
+        """The greatest of the neighbours' `values` for each of `cells`, 0 without neighbours.
+
+        `values` has one place more than there are cells, and it is 0: -1 reads that.
+        """
+        if self.crowded:
+            result = np.zeros(len(values) - 1)
+            np.maximum.at(result, self._beyond.values[:, 0], values[self._beyond.values[:, 1]])
+            result = result[cells]
+        else:
+            result = np.zeros(len(self._columns[0].values[cells]))
+        for column in self._columns[: self.used]:
+            np.maximum(result, values[column.values[cells]], out=result)
+        return result

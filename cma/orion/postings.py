@@ -1,0 +1,148 @@
+"""Postings: for each term the cells that hold it, appended in runs that merge like an LSM tree.
+
+New cells gather in flat lists. The next search sorts them into a run: terms in order, and for
+each term its cells in order with a shape, a small number for the pair (times the term stands in
+the cell, terms of the cell). A run is merged into the one before it once that is less than
+`_RATIO` times as long, so there are few runs and each posting is moved a logarithmic number of
+times, however small the batches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cma.orion.columns import Column
+
+__all__ = ["Postings"]
+
+_RATIO = 4
+_SHIFT = 32
+_MASK = (1 << _SHIFT) - 1
+Integers = NDArray[np.int64]
+_NOTHING = np.empty(0, np.int64)
+
+
+class _Run(NamedTuple):
+    terms: Integers
+    starts: Integers
+    cells: Integers
+    shapes: NDArray[np.int32]
+
+
+class Postings:
+    """The postings of one index; cells are ordinals, terms are text."""
+
+    def __init__(self) -> None:
+        """Make empty postings."""
+        self._codes: defaultdict[str, int] = defaultdict()
+        self._codes.default_factory = self._codes.__len__
+        self._runs: list[_Run] = []
+        self._new_codes: list[int] = []
+        self._new_lengths: list[int] = []
+        self._sealed = 0
+        self._shapes = Column(np.int64)
+        self._shape_order = _NOTHING
+        self._distinct = Column(np.int64)
+
+    @property
+    def distinct(self) -> Integers:
+        """How many distinct terms each cell has (after `seal`)."""
+        return self._distinct.values
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """By shape: how often the term stands in the cell."""
+        return (self._shapes.values >> _SHIFT).astype(np.float64)
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """By shape: how many terms the cell has."""
+        return (self._shapes.values & _MASK).astype(np.float64)
+
+    def extend(self, texts: Sequence[Sequence[str]]) -> None:
+        """Append cells, each given as its terms, under the next ordinals."""
+        self._new_codes.extend(map(self._codes.__getitem__, chain.from_iterable(texts)))
+        self._new_lengths.extend(map(len, texts))
+
+    def seal(self) -> None:
+        """Make what was appended searchable."""
+        if not self._new_lengths:
+            return
+        lengths = np.array(self._new_lengths, np.int64)
+        count = len(lengths)
+        cells = np.repeat(np.arange(count, dtype=np.int64), lengths)
+        keys = np.array(self._new_codes, np.int64) << _SHIFT | cells
+        keys.sort()
+        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))[: len(keys)]
+        times = np.diff(first, append=len(keys))
+        keys = keys[first]
+        cells = keys & _MASK
+        shapes = self._shape_codes(times << _SHIFT | lengths[cells])
+        self._distinct.extend(np.bincount(cells, minlength=count), count)
+        self._runs.append(_run(keys >> _SHIFT, cells + self._sealed, shapes))
+        self._sealed += count
+        self._new_codes.clear()
+        self._new_lengths.clear()
+        runs = self._runs
+        while len(runs) > 1 and len(runs[-2].cells) < _RATIO * len(runs[-1].cells):
+            later, earlier = runs.pop(), runs.pop()
+            runs.append(_merged([earlier, later], None))
+
+    def purge(self, live: NDArray[np.bool_]) -> None:
+        """Drop the postings of cells that are not live, into one run."""
+        self.seal()
+        self._runs = [_merged(self._runs, live)] if self._runs else []
+
+    def find(self, terms: Sequence[str]) -> list[tuple[Integers, NDArray[Any]]]:
+        """The cells and shapes of each term, in order of the cells; none for an unknown term."""
+        codes = np.array([self._codes.get(term, -1) for term in terms], np.int64)
+        found: list[list[tuple[Integers, NDArray[Any]]]] = [[] for _ in terms]
+        for run in self._runs:
+            places = run.terms.searchsorted(codes).tolist()
+            for at, (place, code) in enumerate(zip(places, codes.tolist(), strict=True)):
+                if place < len(run.terms) and run.terms[place] == code:
+                    part = slice(run.starts[place], run.starts[place + 1])
+                    found[at].append((run.cells[part], run.shapes[part]))
+        return [_joined(parts) for parts in found]
+
+    def _shape_codes(self, pairs: Integers) -> NDArray[np.int32]:
+        known = self._shapes.values[self._shape_order]
+        distinct = np.unique(pairs)
+        new = distinct[~np.isin(distinct, known, assume_unique=True)]
+        if len(new):
+            self._shapes.extend(new, len(new))
+            self._shape_order = np.argsort(self._shapes.values)
+            known = self._shapes.values[self._shape_order]
+        return self._shape_order[known.searchsorted(pairs)].astype(np.int32)
+
+
+def _joined(
+    parts: list[tuple[Integers, NDArray[Any]]],
+) -> tuple[Integers, NDArray[Any]]:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return _NOTHING, _NOTHING
+    return np.concatenate([cells for cells, _ in parts]), np.concatenate([s for _, s in parts])
+
+
+def _run(codes: Integers, cells: Integers, shapes: NDArray[np.int32]) -> _Run:
+    first = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))[: len(codes)]
+    return _Run(codes[first], np.append(first, len(codes)), cells, shapes)
+
+
+def _merged(runs: list[_Run], live: NDArray[np.bool_] | None) -> _Run:
+    codes = np.concatenate([np.repeat(run.terms, np.diff(run.starts)) for run in runs])
+    cells = np.concatenate([run.cells for run in runs])
+    shapes = np.concatenate([run.shapes for run in runs])
+    # Runs follow each other in their cells, so a stable sort by term keeps cells in order.
+    order = codes.argsort(kind="stable")
+    if live is not None:
+        order = order[live[cells[order]]]
+    return _run(codes[order], cells[order], shapes[order])

@@ -1,0 +1,324 @@
+"""The store: one SQLite file, its anchor, and transitions that happen whole or not at all.
+
+Rules:
+- A transition is one transaction that carries its audit records. It is acknowledged after the
+  database synced it and the anchor names its head.
+- A transition that is refused is rolled back whole; then one `reject` record is appended. The
+  store's digest, which covers authoritative records alone, is as it was.
+- Each thread has a connection of its own; a store is not used across a fork.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+
+from cma.orion.anchor import Anchor, advance_anchor, anchor_path
+from cma.orion.audit import ChainWriter, Operation, Row
+from cma.orion.connection import (
+    allow_checkpoint,
+    connect,
+    database_errors,
+    use_write_ahead_log,
+)
+from cma.orion.opening import (
+    AUDIT_FIELDS,
+    AUDIT_INSERT,
+    STORE_ACTOR,
+    accepted_store,
+    create_store,
+    head_of,
+)
+from cma.orion.reads import Read, ReadQueue
+from cma.values.clock import Clock, SystemClock
+from cma.values.errors import (
+    CmaError,
+    InvalidValueError,
+    Reason,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
+
+_STORE_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Transition:
+    """One transaction in the making: a connection, the present, and a growing audit chain."""
+
+    def __init__(self, connection: apsw.Connection, chain: ChainWriter, at: datetime) -> None:
+        """Begin at the chain's head."""
+        self.connection = connection
+        self.chain = chain
+        self.at = at
+        self.rows: list[Row] = []
+        self._changed = False
+
+    def change(self) -> int:
+        """Declare that authoritative memory changes; return the generation it will have."""
+        if not self._changed:
+            self._changed = True
+            self.chain.generation += 1
+        return self.chain.generation
+
+    def record(
+        self,
+        operation: Operation,
+        subjects: tuple[str, ...],
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        policy: str | None = None,
+        reason: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Add an audit record to this transition."""
+        self.rows.append(
+            self.chain.seal(
+                operation.value,
+                subjects,
+                before=before,
+                after=after,
+                policy=policy,
+                reason=reason,
+                detail=detail,
+            )
+        )
+
+    def flush(self) -> None:
+        """Hand the audit records so far to the database; they stay part of this transaction."""
+        self.connection.executemany(AUDIT_INSERT, self.rows)
+        self.rows.clear()
+
+
+class Store:
+    """An open store. Use `Store.open`; close it, or use it as a context manager."""
+
+    def __init__(self, path: Path, store_id: str, clock: Clock, vfs: str | None) -> None:
+        """Hold an accepted file; `Store.open` is the way in."""
+        self.path = path
+        self.store_id = store_id
+        self.clock = clock
+        self._vfs = vfs
+        self._process = os.getpid()
+        self._local = threading.local()
+        self._connections: list[apsw.Connection] = []
+        self._writing = threading.RLock()
+        self._closed = False
+        self.reads = ReadQueue(self.flush_reads)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        store_id: str | None = None,
+        vfs: str | None = None,
+    ) -> Store:
+        """Open a store, or create one where no file is.
+
+        clock: where time comes from. store_id: the name that a new store gets (random by
+        default). vfs: a registered apsw VFS, for tests that inject faults.
+
+        Raises StoreRefusedError when file, anchor or chain cannot be trusted; the files stay as
+        they were.
+        """
+        place = Path(path)
+        place = place.parent.resolve() / place.name
+        clock = clock or SystemClock()
+        if store_id is not None and _STORE_ID.fullmatch(store_id) is None:
+            raise InvalidValueError(
+                Reason.FIELD_INVALID,
+                "not the name of a store",
+                field="store_id",
+                value=store_id,
+                remedy="use up to 64 ASCII letters, digits, dots, dashes and underscores",
+            )
+        with database_errors(place):
+            if not place.exists() and not place.is_symlink():
+                create_store(place, store_id or uuid.uuid4().hex, clock, vfs)
+            return cls(place, accepted_store(place, vfs), clock, vfs)
+
+    def __enter__(self) -> Store:
+        """Return the store itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Record the reads that wait and close every connection. Closing twice is harmless."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self.reads.close()
+        try:
+            self.flush_reads()
+        finally:
+            self._closed = True
+            for connection in self._connections:
+                with suppress(apsw.Error):
+                    connection.close()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """This thread's connection."""
+        if os.getpid() != self._process:
+            raise StoreUnavailableError(
+                Reason.STORE_FORKED,
+                "this store was opened before a fork",
+                field="store",
+                value=self.path.name,
+                remedy="open it anew in the child process",
+            )
+        if self._closed:
+            raise StoreUnavailableError(
+                Reason.STORE_CLOSED,
+                "the store was closed",
+                field="store",
+                value=self.path.name,
+                remedy="open it again",
+            )
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            with database_errors(self.path):
+                connection = connect(self.path, vfs=self._vfs)
+                use_write_ahead_log(connection, self.path)
+                allow_checkpoint(connection)
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection
+
+    def head(self) -> tuple[int, bytes, int]:
+        """Return number, hash and generation of the last audit record."""
+        with database_errors(self.path):
+            return head_of(self.connection)
+
+    def generation(self) -> int:
+        """Return the generation of memory: raised by each committed change of it."""
+        return self.head()[2]
+
+    def digest(self) -> str:
+        """Return SHA-256 over the authoritative records in sorted canonical form, streamed."""
+        total = hashlib.sha256(b"cma:store:1\0")
+        with database_errors(self.path), self.reading() as connection:
+            for kind, query in (
+                (b"cell", "SELECT record FROM cells ORDER BY id, revision"),
+                (b"link", "SELECT record FROM links ORDER BY id"),
+            ):
+                for (record,) in connection.execute(query):
+                    total.update(kind + len(record).to_bytes(8, "big") + record)
+        return total.hexdigest()
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Give one consistent view of the store for several queries."""
+        connection = self.connection
+        if connection.in_transaction:
+            yield connection
+            return
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.execute("ROLLBACK")
+
+    @contextmanager
+    def transition(self, actor: str) -> Iterator[Transition]:
+        """Run one transition: all of it is committed and anchored, or none of it.
+
+        A CmaError raised inside leaves one `reject` record with its reason code.
+        """
+        with self._writing, database_errors(self.path):
+            try:
+                with self._transaction(actor) as transition:
+                    yield transition
+            except (StoreUnavailableError, StoreRefusedError):
+                raise
+            except CmaError as error:
+                self.record_rejection(actor, error)
+                raise
+
+    def record_rejection(self, actor: str, error: CmaError) -> None:
+        """Append the failure record of a refused transition: its code and field, no values."""
+        with self._writing, database_errors(self.path), self._transaction(actor) as transition:
+            transition.record(
+                Operation.REJECT, (), reason=error.code, detail=(error.field or "")[:200] or None
+            )
+
+    def flush_reads(self) -> None:
+        """Commit the read records that wait."""
+        with self._writing:
+            if self.reads.is_empty():
+                return
+            with database_errors(self.path), self._transaction(STORE_ACTOR):
+                pass
+
+    def audit_rows(self, *, after: int | None = None) -> Iterator[Row]:
+        """Yield the rows of the audit chain behind a number, in order."""
+        yield from self.connection.execute(
+            f"SELECT {AUDIT_FIELDS} FROM audit"  # noqa: S608
+            " WHERE ?1 IS NULL OR seq > ?1 ORDER BY seq",
+            (after,),
+        )
+
+    @contextmanager
+    def _transaction(self, actor: str) -> Iterator[Transition]:
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        reads = self.reads.take()
+        try:
+            seq, head, generation = head_of(connection)
+            at = self.clock.now()
+            chain = ChainWriter(
+                self.store_id, seq=seq, head=head, generation=generation, at=at, actor=actor
+            )
+            transition = Transition(connection, chain, at)
+            self._add_reads(transition, reads)
+            yield transition
+            transition.flush()
+            connection.execute("COMMIT")
+        except BaseException:
+            self.reads.put_back(reads)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if chain.seq != seq:
+            self._anchor(Anchor(self.store_id, chain.seq, chain.head))
+
+    def _add_reads(self, transition: Transition, reads: list[Read]) -> None:
+        transition.connection.executemany(
+            "INSERT OR IGNORE INTO traces (id, record) VALUES (?, ?)",
+            [(read.trace_id, read.trace) for read in reads],
+        )
+        for read in reads:
+            transition.rows.append(
+                transition.chain.seal(
+                    Operation.READ.value,
+                    (read.trace_id,),
+                    after=read.trace_digest,
+                    at=read.at,
+                    actor=read.actor,
+                )
+            )
+
+    def _anchor(self, anchor: Anchor) -> None:
+        try:
+            advance_anchor(anchor_path(self.path), anchor)
+        except OSError as error:
+            raise StoreUnavailableError(
+                Reason.STORE_IO,
+                f"the anchor could not be synced: {error.strerror}",
+                field="anchor",
+                value=self.path.name,
+                remedy="the change may or may not be there: see to the disk, reopen and look",
+            ) from error

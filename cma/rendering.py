@@ -1,0 +1,145 @@
+"""How answers look on a terminal and as JSON. Stored text is quoted data, never marked up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from cma.orion.audit import AuditRecord
+from cma.orion.cells import Cell
+from cma.orion.explanation import Explanation
+from cma.orion.traces import PART_NAMES, Recollection
+from cma.orion.verification import Verification
+
+SHOWN_CONTENT = 100
+
+
+def as_json(answer: Any) -> bytes:
+    """Return an answer as one JSON document, indented."""
+    return orjson.dumps(
+        answer,
+        default=_plain,
+        option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_SERIALIZE_NUMPY,
+    )
+
+
+def recollection(console: Console, answer: Recollection) -> None:
+    """Show hits with the weighted parts of their scores, and why each stands above the next."""
+    trace = answer.trace
+    weights = trace.retrieval.coefficients
+    table = Table(title=f"{len(answer.hits)} of at most {trace.limit} cells", expand=False)
+    table.add_column("#", justify="right")
+    table.add_column("score", justify="right")
+    for name in PART_NAMES:
+        table.add_column(f"{name}\nx {getattr(weights, name):g}", justify="right")
+    table.add_column("cell")
+    table.add_column("content", overflow="fold")
+    for place, hit in enumerate(answer.hits, 1):
+        parts = [f"{hit.parts[name]:.3f}" for name in PART_NAMES]
+        table.add_row(
+            str(place),
+            f"{hit.score:.4f}",
+            *parts,
+            _short(hit.cell.id),
+            Text(quoted(hit.cell.content)),
+        )
+    console.print(table)
+    for above, below in zip(trace.hits, trace.hits[1:], strict=False):
+        told = f"{_short(above.cell)} before {_short(below.cell)}: "
+        console.print(Text(told + trace.why(above.cell, below.cell), style="dim"))
+    left = ", ".join(f"{count} {reason}" for reason, count in sorted(trace.excluded.items()))
+    console.print(Text(f"left out: {left or 'nothing'}", style="dim"))
+    console.print(Text(f"terms: {' '.join(trace.terms)}", style="dim"))
+    console.print(Text(f"generation {trace.generation}, trace {trace.id}", style="dim"))
+
+
+def explanation(console: Console, answer: Explanation) -> None:
+    """Show an explanation as a tree, from the recall back to the audit."""
+    trace = answer.trace
+    mark = "verified" if answer.verified else "NOT VERIFIED"
+    tree = Tree(Text(f"{trace.id}  [{mark}]", style="bold"))
+    asked = tree.add(Text("asked"))
+    asked.add(Text(f"query {quoted(trace.query)}"))
+    asked.add(Text(f"scope {trace.scope}, at {trace.at.isoformat()}"))
+    asked.add(Text(f"generation {trace.generation}, index {trace.index_digest[:16]}"))
+    if answer.recorded is not None:
+        asked.add(Text(_record_line(answer.recorded)))
+    for place, item in enumerate(answer.hits, 1):
+        line = f"{place}. {item.hit.cell} revision {item.hit.revision}, score {item.hit.score:.4f}"
+        branch = tree.add(Text(line if item.verified else f"{line}  NOT VERIFIED"))
+        parts = ", ".join(f"{name} {item.hit.parts[name]:.3f}" for name in PART_NAMES)
+        branch.add(Text(parts, style="dim"))
+        if item.cell is not None:
+            _add_cell(branch, item.cell)
+        history = branch.add(Text("audit"))
+        for record in item.history:
+            history.add(Text(_record_line(record), style="dim"))
+        if place <= len(answer.comparisons):
+            branch.add(Text(f"above the next: {answer.comparisons[place - 1]}", style="dim"))
+    if trace.excluded:
+        left = tree.add(Text("left out"))
+        for reason, count in sorted(trace.excluded.items()):
+            left.add(Text(f"{count} {reason}"))
+        for exclusion in trace.exclusions:
+            left.add(Text(f"{exclusion.cell} {exclusion.reason}", style="dim"))
+    console.print(tree)
+
+
+def verification(console: Console, answer: Verification) -> None:
+    """Show what was verified."""
+    table = Table(title="the store is sound", show_header=False)
+    for name, value in answer.model_dump().items():
+        table.add_row(name.replace("_", " "), Text(str(value)))
+    console.print(table)
+
+
+def timeline(console: Console, answer: list[AuditRecord]) -> None:
+    """Show audit records, one line each."""
+    table = Table(title=f"{len(answer)} audit records", expand=False)
+    for name in ("seq", "at", "actor", "operation", "subject", "reason"):
+        table.add_column(name)
+    for record in answer:
+        reason = " ".join(filter(None, (record.reason, record.detail)))
+        subject = record.subjects[0] if record.subjects else ""
+        at = record.at.isoformat(timespec="seconds")
+        cells = (str(record.seq), at, record.actor, record.operation.value, subject, reason)
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)
+
+
+def quoted(content: str) -> str:
+    """Return stored text as one quoted, printable line of bounded length."""
+    line = "".join(letter if letter.isprintable() else " " for letter in content)
+    return f"“{line if len(line) <= SHOWN_CONTENT else line[: SHOWN_CONTENT - 1] + '…'}”"
+
+
+def _add_cell(branch: Tree, cell: Cell) -> None:
+    branch.add(Text(f"{cell.kind.value} {quoted(cell.content)}"))
+    source = f"source {quoted(cell.source.origin)}, authority {cell.source.authority.value}"
+    branch.add(Text(f"{source}, {cell.scope}"))
+    if cell.observed_at is not None:
+        branch.add(Text(f"observed {cell.observed_at.isoformat()}", style="dim"))
+
+
+def _record_line(record: AuditRecord) -> str:
+    told = f"record {record.seq}: {record.operation.value} by {record.actor}"
+    reason = f" ({record.reason})" if record.reason else ""
+    return f"{told} at {record.at.isoformat()}{reason}, hash {record.hash[:16]}"
+
+
+def _short(cell_id: str) -> str:
+    return cell_id[:17]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json") | (
+            {"verified": value.verified} if isinstance(value, Explanation) else {}
+        )
+    raise TypeError(f"no JSON form: {type(value).__name__}")

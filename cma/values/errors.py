@@ -1,0 +1,147 @@
+"""One tree of errors. Every rejection carries a stable reason code for scripts and reports.
+
+An error says what is wrong (`message`), where (`field`), with which value (shortened to a
+readable length) and what to do about it (`remedy`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+SHOWN_VALUE_LENGTH = 80
+
+
+class Reason(StrEnum):
+    """Stable reason codes. A code is never renamed and never reused for another meaning."""
+
+    FIELD_INVALID = "field-invalid"
+    """A field of a value breaks its rule."""
+    KIND_UNKNOWN = "kind-unknown"
+    """The name is none of the four memory kinds or the seven link kinds."""
+    TIME_NAIVE = "time-naive"
+    """A timestamp came without a zone."""
+    CONTENT_EMPTY = "content-empty"
+    """The text holds nothing but blanks or invisible characters."""
+    CONTENT_TOO_LARGE = "content-too-large"
+    """The text is over the documented cap; it is never truncated."""
+    METADATA_MISMATCH = "metadata-mismatch"
+    """The metadata is not that of the cell's kind."""
+    NOT_CANONICAL = "not-canonical"
+    """Bytes or values have no canonical form, or are not in it."""
+    CELL_NOT_FOUND = "cell-not-found"
+    """No cell of that id is visible from this scope."""
+    REVISION_NOT_FOUND = "revision-not-found"
+    """The cell exists, the revision does not."""
+    TRACE_NOT_FOUND = "trace-not-found"
+    """No recorded recall has that id."""
+    APPROVAL_REQUIRED = "approval-required"
+    """Semantic and procedural cells enter only through an approved transition."""
+    WITNESSED_CONTENT = "witnessed-content"
+    """The content of a witnessed event cannot be edited."""
+    CELL_INACTIVE = "cell-inactive"
+    """The cell has expired or was retired and takes no more changes."""
+    NOTHING_TO_UPDATE = "nothing-to-update"
+    """An update named no field, or changed none."""
+    WORKING_GLOBAL = "working-global"
+    """A working cell belongs to a session and cannot be global."""
+    EXPIRY_PAST = "expiry-past"
+    """An expiry would lie at or before the present."""
+    LINK_ENDPOINT_MISSING = "link-endpoint-missing"
+    """A link names a cell that is not there."""
+    LINK_TO_ITSELF = "link-to-itself"
+    """A cell cannot link to itself."""
+    LINK_ACROSS_SESSIONS = "link-across-sessions"
+    """The cells of two sessions cannot be linked."""
+    LINK_DIFFERS = "link-differs"
+    """The same link exists with another weight or evidence."""
+    LINK_BACKWARD_IN_TIME = "link-backward-in-time"
+    """A temporal link must run forward in time."""
+    QUERY_EMPTY = "query-empty"
+    """A query without a single term matches nothing; it never matches everything."""
+    LIMIT_INVALID = "limit-invalid"
+    """A limit is a whole number of at least one; nothing means unlimited."""
+    STORE_NOT_FOUND = "store-not-found"
+    """There is no store file at that path."""
+    STORE_NOT_CMA = "store-not-cma"
+    """The file is not a CMA store."""
+    STORE_NEWER = "store-newer"
+    """A later version of CMA wrote this store."""
+    STORE_DAMAGED = "store-damaged"
+    """The database itself reports damage or cannot be read."""
+    STORE_BUSY = "store-busy"
+    """Another process kept the store locked for longer than the bounded wait."""
+    STORE_IO = "store-io"
+    """The disk refused a read, a write or a sync; nothing was acknowledged."""
+    STORE_CLOSED = "store-closed"
+    """The store was closed."""
+    STORE_FORKED = "store-forked"
+    """A store opened before a fork is used in the child process."""
+    ANCHOR_MISSING = "anchor-missing"
+    """The anchor file beside the store is gone or unreadable."""
+    ANCHOR_DISAGREES = "anchor-disagrees"
+    """Store and anchor tell different histories."""
+    CHAIN_BROKEN = "chain-broken"
+    """An audit record was altered, dropped, added or moved."""
+    STATE_DISAGREES = "state-disagrees"
+    """A stored record is not what the audit chain says was stored."""
+
+
+class CmaError(Exception):
+    """Root of all errors that CMA raises on purpose."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        field: str | None = None,
+        value: Any = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Keep the parts; `str()` joins those that are there."""
+        self.reason = reason
+        self.code = str(reason)
+        self.message = message
+        self.field = field
+        self.value = value
+        self.remedy = remedy
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        """One line: code, field, message, value, remedy."""
+        parts = [f"[{self.code}]"]
+        if self.field:
+            parts.append(f"{self.field}:")
+        parts.append(self.message)
+        if self.value is not None:
+            parts.append(f"(got {shown(self.value)})")
+        if self.remedy:
+            parts.append(f"- {self.remedy}")
+        return " ".join(parts)
+
+
+class InvalidValueError(CmaError, ValueError):
+    """A value breaks the rule of its field."""
+
+
+class NotFoundError(CmaError, LookupError):
+    """Something named by id is not there, or not visible from this scope."""
+
+
+class TransitionRejectedError(CmaError):
+    """A change of authoritative memory was refused; memory is as it was."""
+
+
+class StoreRefusedError(CmaError):
+    """A store file, its anchor or its audit chain cannot be trusted or used."""
+
+
+class StoreUnavailableError(CmaError, OSError):
+    """The store cannot answer now: locked for too long, closed, forked, or a failing disk."""
+
+
+def shown(value: object) -> str:
+    """Return a value as one short line for a message."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_VALUE_LENGTH else text[: SHOWN_VALUE_LENGTH - 3] + "..."
