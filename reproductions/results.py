@@ -1,0 +1,237 @@
+"""Reading run directories, and choosing which run speaks for an experiment.
+
+Rules kept here:
+
+* nothing is guessed: a result file that cannot be read is an error that names the file;
+* only a run with status `ok` can be chosen, the newest of its experiment and data set;
+* a newer run that failed after the sources changed makes the older one stale: it no longer speaks;
+* a table whose digest is not the recorded one is refused;
+* reading a run changes nothing on disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+RESULT_FORMAT = "cma.result/1"
+UNKNOWN_DEVICE = "not recorded"
+
+
+class CorruptInputError(ValueError):
+    """A file that should hold results or claims cannot be read as such."""
+
+
+class _Loose(BaseModel):
+    """Fields of later versions are ignored, so that newer result files still load."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Figure(_Loose):
+    """One measured number as written; `value` is unchecked here: judging it is the point."""
+
+    value: Any
+    unit: str = ""
+    n: Any = None
+    interval: list[Any] | None = None
+    control: Any = None
+
+    @property
+    def number(self) -> float | int | None:
+        """The value where it is a finite number, else None (text, NaN and booleans are none)."""
+        return finite(self.value)
+
+
+class DataSource(_Loose):
+    """One data file that a run read, pinned by digest."""
+
+    name: str
+    sha256: str = ""
+    licence: str = ""
+    origin: str = ""
+
+
+class Failure(_Loose):
+    """Why a run failed."""
+
+    type: str = ""
+    message: str = ""
+
+
+class Result(_Loose):
+    """`result.json`: what a run found, the same on every machine."""
+
+    format: Literal["cma.result/1"]
+    experiment: str
+    run_id: str
+    config_hash: str = ""
+    source_digest: str = ""
+    seed: int | None = None
+    status: Literal["ok", "failed"]
+    error: Failure | None = None
+    data: list[DataSource] = Field(default_factory=list)
+    figures: dict[str, Figure] = Field(default_factory=dict)
+    tables: list[str] = Field(default_factory=list)
+    table_digests: dict[str, str] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+
+class Machine(_Loose):
+    """`machine.json`: what may differ between two machines or moments."""
+
+    started_at: str = ""
+    finished_at: str = ""
+    seconds: float | None = None
+    python: str = ""
+    platform: str = ""
+    cpu_count: int | None = None
+    device: str = UNKNOWN_DEVICE
+    git_revision: str | None = None
+    git_dirty: bool | None = None
+    packages: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory."""
+
+    folder: Path
+    result: Result
+    machine: Machine
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def data_set(self) -> str:
+        """Name of the data set that the run used, empty for an experiment without one."""
+        data = self.config.get("data")
+        if isinstance(data, Mapping) and isinstance(data.get("name"), str):
+            return str(data["name"])
+        return self.result.data[0].name if self.result.data else ""
+
+    @property
+    def moment(self) -> tuple[str, str]:
+        """Sort key: when it finished (ISO 8601 text sorts by time), then its id."""
+        return (self.machine.finished_at or self.machine.started_at, self.result.run_id)
+
+    def table(self, name: str) -> list[dict[str, str]] | None:
+        """Rows of one of the run's CSV tables, None where the run has no such table."""
+        path = self.folder / name
+        if name != Path(name).name or not path.is_file():
+            return None
+        content = path.read_bytes()
+        digest = self.result.table_digests.get(name)
+        if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+            raise CorruptInputError(
+                f"{path}: changed after the run that wrote it; "
+                f"run: python -m experiments experiment={self.result.experiment}"
+            )
+        try:
+            return list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise CorruptInputError(f"{path}: not a CSV table: {error}") from error
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The run that speaks for one experiment and data set, or why none does."""
+
+    experiment: str
+    data_set: str
+    run: Run | None
+    failed: Run | None
+    """The newest failed run, where it is newer than `run` or there is no other."""
+    stale: bool
+    """True where `run` was superseded by a failure of changed sources: it no longer speaks."""
+
+
+def finite(value: object) -> float | int | None:
+    """Return `value` where it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def read_json(path: Path) -> Any:
+    """Return the parsed file, or raise an error that names it and what to do."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CorruptInputError(
+            f"{path}: cannot be read as JSON ({error}); remove it and run the experiment again"
+        ) from error
+
+
+def read_run(folder: Path) -> Run:
+    """Return one run directory; a missing machine or config file leaves those parts empty."""
+    path = folder / "result.json"
+    try:
+        result = Result.model_validate(read_json(path))
+        machine_path = folder / "machine.json"
+        machine = Machine.model_validate(read_json(machine_path) if machine_path.is_file() else {})
+    except ValidationError as error:
+        raise CorruptInputError(
+            f"{folder}: not a run of format {RESULT_FORMAT}: {first_problem(error)}"
+        ) from error
+    config: Any = {}
+    config_path = folder / "config.yaml"
+    if config_path.is_file():
+        try:
+            config = yaml.safe_load(config_path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise CorruptInputError(f"{config_path}: not YAML: {error}") from error
+    return Run(folder, result, machine, config if isinstance(config, Mapping) else {})
+
+
+def read_runs(root: Path) -> list[Run]:
+    """Return every finished run under `root`, oldest first; hidden folders are unfinished ones."""
+    found = [
+        read_run(folder)
+        for folder in sorted(root.glob("*/*"))
+        if not any(part.startswith(".") for part in folder.relative_to(root).parts)
+        and (folder / "result.json").is_file()
+    ]
+    return sorted(found, key=lambda run: run.moment)
+
+
+def choose(runs: Iterable[Run]) -> dict[tuple[str, str], Choice]:
+    """Return the speaking run of each (experiment, data set); `runs` need no order."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.moment):
+        groups.setdefault((run.result.experiment, run.data_set), []).append(run)
+    choices = {}
+    for (experiment, data_set), group in sorted(groups.items()):
+        good = [run for run in group if run.result.status == "ok"]
+        bad = [run for run in group if run.result.status == "failed"]
+        newest = good[-1] if good else None
+        failed = bad[-1] if bad and (newest is None or bad[-1].moment > newest.moment) else None
+        stale = (
+            newest is not None
+            and failed is not None
+            and failed.result.source_digest != newest.result.source_digest
+        )
+        choices[experiment, data_set] = Choice(experiment, data_set, newest, failed, stale)
+    return choices
+
+
+def of_experiment(choices: Mapping[tuple[str, str], Choice], experiment: str) -> Iterator[Choice]:
+    """Yield the choices of one experiment, one a data set."""
+    return (choice for choice in choices.values() if choice.experiment == experiment)
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first problem of a validation as one line: place, what is wrong."""
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    more = error.error_count() - 1
+    return f"{place}: {problem['msg']}" + (f" (and {more} more)" if more else "")
