@@ -1,0 +1,107 @@
+"""`python -m reports`: tables, plots, `figures.json` and the page, from the newest runs.
+
+Exit status: 0 when the page was written, whatever it had to say; 2 for a wrong request or an
+unreadable file. Tables and plots of an earlier report that this one no longer has are removed, as
+listed in `written.json`; nothing else in the output folder is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from reports.figures import gather, write_figures
+from reports.page import figure_table, render
+from reports.sections import sections
+from reports.tables import write_table
+from reproductions.judged import JudgedClaims, read_judged
+from reproductions.results import CorruptInputError, Run, choose, read_json, read_runs
+
+EXAMPLES = """\
+examples:
+  python -m reproductions && python -m reports    judge the claims, then write the report
+  python -m reports --runs /tmp/runs --out /tmp/report
+
+written below OUT: index.html, figures.json, tables/*.csv|md|tex, plots/*.png|svg
+exit status: 0 written, 2 wrong request or unreadable file
+"""
+LISTING = "written.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        page = report(options.runs, options.out)
+    except (CorruptInputError, OSError) as error:
+        print(f"python -m reports: {error}", file=sys.stderr)
+        return 2
+    print(f"report: {page}")
+    return 0
+
+
+def report(runs: Path, out: Path) -> Path:
+    """Write the whole report below `out`; return the page's path."""
+    choices = choose(read_runs(runs))
+    chosen = [choice.run for choice in choices.values() if choice.run is not None]
+    speaking = [c.run for c in choices.values() if c.run is not None and not c.stale]
+    judged = read_judged(runs / "claims.json")
+    gathered = gather(speaking, runs, judged)
+    found = sections(choices)
+    text = render(found, gathered, judged, _unseen(judged, chosen))
+    written: list[Path] = []
+    tables = [table for section in found for table in section.tables]
+    for table in [*tables, *filter(None, [figure_table(gathered.figures)])]:
+        written += write_table(table, out / "tables")
+    for section in found:
+        for plot in section.plots:
+            written += plot.write(out / "plots")
+    write_figures(gathered, out / "figures.json")
+    page = out / "index.html"
+    page.write_text(text, encoding="utf-8")
+    _remove_leftovers(out, written)
+    for section in found:
+        if section.state != "measured":
+            print(f"{section.title}: {section.message} Run: {section.command}")
+    if judged is None:
+        print("claims: not judged yet. Run: python -m reproductions")
+    return page
+
+
+def _unseen(judged: JudgedClaims | None, chosen: Iterable[Run]) -> list[str]:
+    """Return runs on which the claims were judged and that this page does not show."""
+    if judged is None:
+        return []
+    shown = {run.result.run_id for run in chosen}
+    return sorted({row.run for row in judged.claims if row.run and row.run not in shown})
+
+
+def _remove_leftovers(out: Path, written: Iterable[Path]) -> None:
+    """Remove what the last report here wrote and this one did not; keep the list for the next."""
+    listing = out / LISTING
+    now = sorted(path.relative_to(out).as_posix() for path in written)
+    before = read_json(listing) if listing.is_file() else []
+    for name in before if isinstance(before, list) else []:
+        path = out / str(name)
+        if name not in now and path.parent.parent == out and path.is_file():
+            path.unlink()
+    listing.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reports",
+        description="Write tables, plots and one self-contained page from the newest runs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of run directories")
+    parser.add_argument("--out", type=Path, default=Path("reports/out"), help="where to write")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
