@@ -1,0 +1,79 @@
+"""`python -m experiments`: a thin Hydra app over `experiments.running.run`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from experiments import overrides
+from experiments.failures import ExperimentError, UsageError
+from experiments.running import announce, run
+from experiments.teaching import help_text
+
+OTHER_CONFIG_FLAGS = ("config_path", "config_name", "config_dir", "experimental_rerun")
+OTHER_MODE_FLAGS = ("hydra_help", "shell_completion", "info", "version")
+
+_failures: list[tuple[str, ExperimentError]] = []
+
+
+@hydra.main(version_base="1.3", config_path="pkg://configs", config_name="config")
+def app(config: DictConfig) -> None:
+    """Run one job; several of them under --multirun, each with its own run directory."""
+    given = list(HydraConfig.get().overrides.task)
+    try:
+        announce(run(overrides.typed(config), given))
+    except ExperimentError as error:
+        _failures.append((" ".join(given), error))
+        _say(f"error: {error}")
+        if HydraConfig.get().mode == RunMode.MULTIRUN:
+            raise  # other jobs go on; Hydra then ends with status 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the request, run it, and return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    if any(each in ("-h", "--help") for each in given):
+        sys.stdout.write(help_text())
+        return 0
+    parsed = get_args_parser().parse_args(given)
+    flags = vars(parsed)
+    if not any(flags.get(name) for name in (*OTHER_CONFIG_FLAGS, *OTHER_MODE_FLAGS)):
+        wrong = overrides.problems(parsed.overrides)
+        if wrong:
+            for problem in wrong:
+                _say(f"error: {problem}")
+            _say("nothing was run; python -m experiments --help shows examples")
+            return UsageError.exit_status
+    sys.argv = [sys.argv[0], *given]
+    try:
+        app()
+    except SystemExit as stop:
+        _say_failed_jobs()
+        return stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:
+        _say("interrupted; nothing of this run was written")
+        return 130
+    return max((error.exit_status for _, error in _failures), default=0)
+
+
+def _say_failed_jobs() -> None:
+    for given, error in _failures:
+        _say(f"failed job: {given}: {type(error).__name__}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + os.linesep)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

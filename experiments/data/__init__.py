@@ -1,0 +1,5 @@
+"""Conversations with annotated evidence: where they are found, read, and made.
+
+`sources` finds files and checks digests, `locomo` reads them, `evidence` understands evidence ids,
+`audit` applies corrected labels, `generated` makes conversations from a seed, `loading` chooses.
+"""

@@ -1,0 +1,99 @@
+"""Chooses the corpus that the settings ask for, and says so where it is another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from experiments.data.audit import apply_corrections, read_corrections
+from experiments.data.conversations import Corpus, DataRecord
+from experiments.data.generated import generate
+from experiments.data.locomo import read_locomo
+from experiments.data.sources import Missing, find
+from experiments.failures import UsageError
+from experiments.settings import DataSettings
+
+_log = logging.getLogger(__name__)
+
+
+def load(settings: DataSettings) -> tuple[Corpus, DataSettings]:
+    """Return the corpus and the settings that describe it.
+
+    The two differ from what was asked for only when LoCoMo is nowhere to be found: then both are
+    those of the generated conversations, and a warning says what is missing and how to provide it.
+    """
+    if settings.max_conversations is not None and settings.max_conversations < 1:
+        raise UsageError("data.max_conversations must be at least 1, or null for all")
+    try:
+        loader = LOADERS[settings.name]
+    except KeyError:
+        raise UsageError(
+            f"data.name={settings.name!r} is unknown; there are: {', '.join(LOADERS)}"
+        ) from None
+    corpus, used = loader(settings)
+    if settings.max_conversations is not None:
+        corpus = _first(corpus, settings.max_conversations)
+    return corpus, used
+
+
+def _first(corpus: Corpus, count: int) -> Corpus:
+    kept = corpus.conversations[:count]
+    names = {conversation.id for conversation in kept}
+    return replace(
+        corpus,
+        conversations=kept,
+        problems=tuple(each for each in corpus.problems if each.conversation in names),
+        corrections=tuple(each for each in corpus.corrections if each.conversation in names),
+        notes=(*corpus.notes, f"Only the first {len(kept)} conversations were used."),
+    )
+
+
+def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
+    found = find(settings.conversations, settings)
+    if isinstance(found, Missing):
+        _log.warning(
+            "LoCoMo was not found (%s). Running on generated conversations instead. For LoCoMo "
+            "give data.path=FOLDER or set CMA_DATA_DIR to a folder that holds %s.",
+            "; ".join(found.tried),
+            settings.conversations.path,
+        )
+        return _generated(
+            DataSettings(
+                name="generated",
+                generated=settings.generated,
+                max_conversations=settings.max_conversations,
+            )
+        )
+    conversations, problems = read_locomo(found.path)
+    pinned = settings.conversations
+    records = [DataRecord("locomo", pinned.sha256, pinned.licence, found.origin)]
+    corpus = Corpus("locomo", conversations, tuple(records), problems)
+    audit = find(settings.corrections, settings)
+    if isinstance(audit, Missing):
+        missing = "The audit's corrections were not found: labels as published only."
+        _log.warning("%s (%s)", missing, "; ".join(audit.tried))
+        return replace(corpus, notes=(missing,)), settings
+    conversations, corrections = apply_corrections(conversations, read_corrections(audit.path))
+    pinned = settings.corrections
+    records.append(DataRecord("locomo-audit", pinned.sha256, pinned.licence, audit.origin))
+    return (
+        replace(
+            corpus,
+            conversations=conversations,
+            records=tuple(records),
+            corrections=corrections,
+            corrected_labels=True,
+        ),
+        settings,
+    )
+
+
+def _generated(settings: DataSettings) -> tuple[Corpus, DataSettings]:
+    return generate(settings.generated), settings
+
+
+LOADERS: dict[str, Callable[[DataSettings], tuple[Corpus, DataSettings]]] = {
+    "locomo": _locomo,
+    "generated": _generated,
+}

@@ -1,0 +1,134 @@
+"""Runs one experiment from typed settings: checks, resumes, runs, writes. Hydra is not here."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from experiments import machine, runs
+from experiments.data.conversations import Corpus
+from experiments.data.loading import load
+from experiments.disclosure import scrub
+from experiments.dispatch import lookup
+from experiments.failures import RunFailedError
+from experiments.settings import Settings
+
+VOLATILE = {
+    "data": ("path", "download", "timeout_seconds"),
+    "tally": ("timeout_seconds",),
+}
+"""Settings that say where and how patiently, never what: no part of run id or `config.yaml`."""
+
+_log = logging.getLogger("experiments")
+_file_log = logging.getLogger("experiments.file_only")
+_file_log.propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a run lies, and whether it was there before."""
+
+    place: Path
+    reused: bool
+
+
+def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
+    """Run the experiment that the settings name, or find its finished run.
+
+    Wrong settings and wrong data raise UsageError or DataError and write nothing. An experiment
+    that fails is written as a failed run, and raises RunFailedError.
+    """
+    experiment = lookup(settings.experiment)
+    experiment.check(settings)
+    corpus: Corpus | None = None
+    if experiment.needs_corpus:
+        corpus, used = load(settings.data)
+        settings = replace(settings, data=used)
+    identity = runs.Identity(
+        experiment=settings.experiment,
+        config=resolved(settings, experiment.sections),
+        seed=settings.seed,
+        source_digest=runs.source_digest(),
+        data=corpus.records if corpus else (),
+    )
+    place = identity.place(Path(settings.paths.runs).expanduser())
+    if settings.resume and runs.finished(place, identity):
+        return Outcome(place, reused=True)
+    started = datetime.now(UTC)
+    failure: Exception | None = None
+    with runs.prepared(place) as folder:
+        with _logged(folder):
+            _log.info("experiment=%s run=%s", settings.experiment, identity.run_id)
+            try:
+                result = experiment.run(settings, corpus, folder)
+                runs.write_result(folder, identity, result)
+            except Exception as error:
+                failure = error
+                _file_log.error("%s", "".join(traceback.format_exception(error)))
+                runs.write_failure(folder, identity, error)
+        finished = datetime.now(UTC)
+        described = machine.describe(runs.ROOT, started, finished)
+        described["overrides"] = [each for each in overrides if not _names_a_place(each)]
+        runs.write_json(folder / "machine.json", described)
+    if failure is not None:
+        raise RunFailedError(
+            f"{settings.experiment} failed: {type(failure).__name__}: {failure} "
+            f"(see {place}/result.json and log.txt)"
+        ) from failure
+    return Outcome(place, reused=False)
+
+
+def resolved(settings: Settings, sections: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that can change the experiment's result, as plain values."""
+    everything = asdict(settings)
+    config: dict[str, Any] = {"experiment": settings.experiment, "seed": settings.seed}
+    for section in sections:
+        skipped = VOLATILE.get(section, ())
+        config[section] = {
+            key: value for key, value in everything[section].items() if key not in skipped
+        }
+    return config
+
+
+def _names_a_place(override: str) -> bool:
+    key = override.lstrip("+~").partition("=")[0]
+    return key.startswith(("paths", "data.path", "hydra")) or "/" in override
+
+
+class _Scrubbed(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return scrub(super().format(record), runs.ROOT)
+
+
+@contextmanager
+def _logged(folder: Path) -> Iterator[None]:
+    """Keep a log of the run beside its result; tracebacks go there and not to the terminal."""
+    handler = logging.FileHandler(folder / "log.txt", encoding="utf-8")
+    handler.setFormatter(_Scrubbed("%(asctime)s %(levelname)s %(message)s"))
+    level = _log.level
+    _log.setLevel(logging.INFO)
+    for logger in (_log, _file_log):
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in (_log, _file_log):
+            logger.removeHandler(handler)
+        _log.setLevel(level)
+        handler.close()
+
+
+def announce(outcome: Outcome) -> None:
+    """Tell on standard output where the result lies."""
+    if outcome.reused:
+        sys.stdout.write(f"already done: {outcome.place}; resume=false to run anew\n")
+    else:
+        sys.stdout.write(f"done: {outcome.place}\n")
+    sys.stdout.flush()

@@ -1,0 +1,60 @@
+"""The text of `python -m experiments --help`: examples first, then every group and key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.overrides import flattened, groups
+
+EXAMPLES = """\
+Run an experiment on the Civilization Memory Architecture.
+
+  python -m experiments experiment=NAME [group=OPTION ...] [key=value ...]
+
+Examples
+  python -m experiments experiment=contract_tally
+      run the contract tests and tally them by contract id
+  python -m experiments experiment=retrieval
+      evidence recall on LoCoMo, or on generated conversations where LoCoMo is not at hand
+  python -m experiments experiment=retrieval data=generated
+      the same on generated conversations: no data, no network
+  python -m experiments experiment=retrieval data.path=/folder/with/data
+      say where locomo/locomo10.json lies; CMA_DATA_DIR=/folder/with/data does the same
+  python -m experiments experiment=retrieval retrieval.coefficients.link=0.3
+      another hand-set coefficient
+  python -m experiments experiment=retrieval store=kept
+      keep the filled stores in the run directory, for `cma recall` and `cma explain`
+  python -m experiments experiment=retrieval resume=false
+      run again although a finished run of these settings exists
+  python -m experiments -m experiment=retrieval data=locomo,generated
+      several runs, one after another; with hydra/launcher=joblib at the same time
+
+Results go to runs/<experiment>/<run id>/ (paths.runs=FOLDER for another place): config.yaml,
+result.json, one CSV a table, machine.json, log.txt. Exit status: 0 done, 1 failed, 2 wrong request.
+"""
+
+
+def help_text() -> str:
+    """Return the whole help."""
+    lines = [EXAMPLES, "Groups (group=OPTION)"]
+    lines += [f"  {group}: {', '.join(options)}" for group, options in sorted(groups().items())]
+    lines += ["", "Keys (key=value) and their defaults"]
+    keys = flattened()
+    sections = {key.rpartition(".")[0] for key in keys}
+    lines += [
+        f"  {key}={_shown(value)}"
+        for key, value in keys.items()
+        if key not in sections and key != "experiment"
+    ]
+    lines += ["", "Hydra's own options: --hydra-help, --cfg job, --info, --multirun"]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(map(str, value))}]"
+    return str(value)
