@@ -1,0 +1,152 @@
+"""What the contract tests share: a memory on a clock that stands still, and how a refusal looks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from cma import Caller, Cell, CmaError, Coefficients, FixedClock, Memory, Reason, Retrieval
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+CALLER = Caller(name="tester", authority="user")
+
+
+@pytest.fixture
+def start() -> datetime:
+    """The instant at which every clock begins."""
+    return START
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(START)
+
+
+@pytest.fixture
+def open_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
+    """Open a named memory in the test's folder; all are closed when the test ends."""
+    opened: list[Memory] = []
+
+    def open_one(name: str = "memory.cma", **options: Any) -> Memory:
+        options.setdefault("caller", CALLER)
+        options.setdefault("clock", FixedClock(START))
+        memory = Memory.open(tmp_path / name, **options)
+        opened.append(memory)
+        return memory
+
+    yield open_one
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def memory(open_memory: Callable[..., Memory], clock: FixedClock) -> Memory:
+    """A new memory, seen from the global scope."""
+    return open_memory(clock=clock)
+
+
+@pytest.fixture
+def ann(memory: Memory) -> Memory:
+    """The same memory seen from one session."""
+    return memory.within("session:ann")
+
+
+@pytest.fixture
+def bob(memory: Memory) -> Memory:
+    """The same memory seen from another session."""
+    return memory.within("session:bob")
+
+
+@pytest.fixture
+def remember() -> Callable[..., Cell]:
+    """Write an episodic cell; `minutes` after the start is when it was observed."""
+
+    def write(view: Memory, content: str, *, minutes: float = 0, **fields: Any) -> Cell:
+        fields.setdefault("observed_at", START + timedelta(minutes=minutes))
+        fields.setdefault("origin", "test")
+        return view.write(content, kind="episodic", **fields)
+
+    return write
+
+
+@pytest.fixture
+def hold() -> Callable[..., Cell]:
+    """Write a working cell that lives for `ttl` seconds."""
+
+    def write(view: Memory, content: str, *, ttl: int = 60, **fields: Any) -> Cell:
+        fields.setdefault("origin", "test")
+        return view.write(content, kind="working", metadata={"ttl_seconds": ttl}, **fields)
+
+    return write
+
+
+@pytest.fixture
+def weighing() -> Callable[..., Retrieval]:
+    """Settings in which only the named parts of the score count."""
+
+    def make(*, lexical_by: str = "overlap", half_life: float = 604_800.0, **weights: float) -> Any:
+        parts = dict.fromkeys(("lexical", "confidence", "importance", "recency", "link"), 0.0)
+        return Retrieval(
+            lexical=lexical_by,
+            half_life_seconds=half_life,
+            coefficients=Coefficients(**{**parts, **weights}),
+        )
+
+    return make
+
+
+@pytest.fixture
+def audit() -> Callable[..., list[dict[str, Any]]]:
+    """The audit records of a memory behind a number, each as the mapping that was sealed."""
+
+    def read(memory: Memory, *, after: int = 0) -> list[dict[str, Any]]:
+        memory.store.flush_reads()
+        return [json.loads(row[4]) for row in memory.store.audit_rows(after=after)]
+
+    return read
+
+
+@pytest.fixture
+def refused(
+    audit: Callable[..., list[dict[str, Any]]],
+) -> Callable[..., AbstractContextManager[list[CmaError]]]:
+    """Expect a change to be refused for one reason: memory as it was, one failure record more."""
+
+    @contextmanager
+    def expect(memory: Memory, reason: Reason) -> Iterator[list[CmaError]]:
+        digest, generation, records = memory.digest(), memory.generation, len(audit(memory))
+        caught: list[CmaError] = []
+        with pytest.raises(CmaError) as info:
+            yield caught
+        caught.append(info.value)
+        assert info.value.reason is reason, str(info.value)
+        assert (memory.digest(), memory.generation) == (digest, generation)
+        added = audit(memory)[records:]
+        assert [(record["operation"], record["reason"]) for record in added] == [
+            ("reject", reason.value)
+        ]
+
+    return expect
+
+
+@pytest.fixture
+def tamper() -> Callable[..., None]:
+    """Run SQL on a store's file through another connection, without the audit's triggers."""
+
+    def run(path: Path, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        connection = apsw.Connection(str(path))
+        connection.execute("DROP TRIGGER IF EXISTS audit_is_never_changed")
+        connection.execute("DROP TRIGGER IF EXISTS audit_is_never_deleted")
+        with connection:
+            for sql, values in statements:
+                connection.execute(sql, values)
+        connection.close()
+
+    return run
