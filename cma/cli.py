@@ -22,6 +22,7 @@ from cma.orion.cells import Authority, Caller
 from cma.orion.scopes import GLOBAL
 from cma.orion.traces import Retrieval
 from cma.values.errors import CmaError, Reason, StoreRefusedError
+from cma.values.identity import MAX_INTEGER
 from cma.values.validation import validated
 
 app = typer.Typer(
@@ -117,7 +118,7 @@ def timeline_command(
         rows = memory.store.connection.execute(
             "SELECT record, hash FROM audit WHERE ?1 IS NULL OR subject = ?1"
             " ORDER BY seq DESC LIMIT ?2",
-            (subject, last),
+            (subject, min(last, MAX_INTEGER)),
         ).fetchall()
         return [audit_record(data, sealed) for data, sealed in reversed(rows)]
 

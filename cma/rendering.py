@@ -34,25 +34,20 @@ def recollection(console: Console, answer: Recollection) -> None:
     trace = answer.trace
     weights = trace.retrieval.coefficients
     table = Table(title=f"{len(answer.hits)} of at most {trace.limit} cells", expand=False)
-    table.add_column("#", justify="right")
-    table.add_column("score", justify="right")
-    for name in PART_NAMES:
-        table.add_column(f"{name}\nx {getattr(weights, name):g}", justify="right")
-    table.add_column("cell")
-    table.add_column("content", overflow="fold")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("content, cell, parts x coefficients", overflow="fold")
     for place, hit in enumerate(answer.hits, 1):
-        parts = [f"{hit.parts[name]:.3f}" for name in PART_NAMES]
-        table.add_row(
-            str(place),
-            f"{hit.score:.4f}",
-            *parts,
-            _short(hit.cell.id),
-            Text(quoted(hit.cell.content)),
+        parts = " + ".join(
+            f"{name} {hit.parts[name]:.3f} x {getattr(weights, name):g}" for name in PART_NAMES
         )
+        told = Text(quoted(hit.cell.content))
+        told.append(f"\n{hit.cell.id}\n{parts}", style="dim")
+        table.add_row(str(place), f"{hit.score:.4f}", told)
     console.print(table)
     for above, below in zip(trace.hits, trace.hits[1:], strict=False):
-        told = f"{_short(above.cell)} before {_short(below.cell)}: "
-        console.print(Text(told + trace.why(above.cell, below.cell), style="dim"))
+        pair = f"{_short(above.cell)} before {_short(below.cell)}: "
+        console.print(Text(pair + trace.why(above.cell, below.cell), style="dim"))
     left = ", ".join(f"{count} {reason}" for reason, count in sorted(trace.excluded.items()))
     console.print(Text(f"left out: {left or 'nothing'}", style="dim"))
     console.print(Text(f"terms: {' '.join(trace.terms)}", style="dim"))
@@ -103,11 +98,11 @@ def timeline(console: Console, answer: list[AuditRecord]) -> None:
     """Show audit records, one line each."""
     table = Table(title=f"{len(answer)} audit records", expand=False)
     for name in ("seq", "at", "actor", "operation", "subject", "reason"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=name in ("seq", "at", "operation"), overflow="fold")
     for record in answer:
         reason = " ".join(filter(None, (record.reason, record.detail)))
         subject = record.subjects[0] if record.subjects else ""
-        at = record.at.isoformat(timespec="seconds")
+        at = f"{record.at:%Y-%m-%d %H:%M:%S}"
         cells = (str(record.seq), at, record.actor, record.operation.value, subject, reason)
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)

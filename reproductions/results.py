@@ -3,7 +3,8 @@
 Rules kept here:
 
 * nothing is guessed: a result file that cannot be read is an error that names the file;
-* only a run with status `ok` can be chosen, the newest of its experiment and data set;
+* only a run with status `ok` can be chosen, the newest of its experiment and data set; a run with
+  settings of its own (a small trial, a point of a sweep) speaks only where there is no other;
 * a newer run that failed after the sources changed makes the older one stale: it no longer speaks;
 * a table whose digest is not the recorded one is refused;
 * reading a run changes nothing on disk.
@@ -100,6 +101,13 @@ class Machine(_Loose):
     git_revision: str | None = None
     git_dirty: bool | None = None
     packages: dict[str, str] = Field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def as_configured(self) -> bool:
+        """Whether the run had the settings of the repository, apart from which data it is on."""
+        names = {given.split("=")[0].lstrip("+~") for given in self.overrides}
+        return names <= {"experiment", "data", "store", "resume", "progress"}
 
 
 @dataclass(frozen=True)
@@ -213,7 +221,8 @@ def choose(runs: Iterable[Run]) -> dict[tuple[str, str], Choice]:
     for (experiment, data_set), group in sorted(groups.items()):
         good = [run for run in group if run.result.status == "ok"]
         bad = [run for run in group if run.result.status == "failed"]
-        newest = good[-1] if good else None
+        as_configured = [run for run in good if run.machine.as_configured]
+        newest = next(reversed(as_configured or good), None)
         failed = bad[-1] if bad and (newest is None or bad[-1].moment > newest.moment) else None
         stale = (
             newest is not None

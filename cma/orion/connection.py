@@ -149,5 +149,6 @@ def migrate(connection: apsw.Connection, version: int) -> None:
                 connection.execute(f"PRAGMA user_version={number}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # some errors of the disk end it at once
+                connection.execute("ROLLBACK")
             raise

@@ -20,6 +20,7 @@ NEVER = 2**63 - 1
 _FARTHEST = 2**61
 _MODULUS = 1 << 256
 _SIZE = 32
+_SHA256 = hashlib.sha256
 _FIELDS = struct.Struct("<qddqq?")
 
 
@@ -142,17 +143,17 @@ class Entries:
         self.ids.extend(ids)
         self.ordinals.update(zip(ids, range(start, start + count), strict=True))
         self._any_inactive = self._any_inactive or any(inactive)
-        self.latest_us = max(self.latest_us, *observed)
-        self.earliest_expiry_us = min(self.earliest_expiry_us, *expires)
-        for scope, length in zip(scopes, lengths.tolist(), strict=True):
-            size = self._sizes[scope]
-            size[0] += 1
-            size[1] += length
-        added = 0
-        for digest in digests:
-            self._digests += digest
-            added += int.from_bytes(digest)
-        self._sum = (self._sum + added) % _MODULUS
+        self.latest_us = max(self.latest_us, max(observed))
+        self.earliest_expiry_us = min(self.earliest_expiry_us, min(expires))
+        codes, places = np.unique(self._scopes.values[start:], return_inverse=True)
+        words = np.bincount(places, lengths).tolist()
+        for scope, cells, terms_held in zip(
+            codes.tolist(), np.bincount(places).tolist(), words, strict=True
+        ):
+            self._sizes[scope][0] += cells
+            self._sizes[scope][1] += int(terms_held)
+        self._digests += b"".join(digests)
+        self._sum = (self._sum + sum(map(int.from_bytes, digests))) % _MODULUS
         return range(start, start + count)
 
     def retire(self, ordinal: int) -> None:
@@ -168,16 +169,11 @@ class Entries:
 
 
 def _digest(entry: Entry) -> bytes:
-    terms = hashlib.sha256("\0".join(entry.terms).encode("utf-8", "surrogatepass")).digest()
-    fields = _FIELDS.pack(
-        entry.revision,
-        entry.confidence,
-        entry.importance,
-        entry.observed_us,
-        entry.expires_us,
-        entry.inactive,
-    )
-    return hashlib.sha256(entry.id.encode() + fields + terms).digest()
+    # Id and fields have fixed lengths, so the bytes can be read in one way only.
+    cell_id, revision, _, confidence, importance, observed, terms, expires, inactive = entry
+    fields = _FIELDS.pack(revision, confidence, importance, observed, expires, inactive)
+    words = "\0".join(terms).encode("utf-8", "surrogatepass")
+    return _SHA256(cell_id.encode() + fields + words).digest()
 
 
 def _shares(*columns: Sequence[float]) -> NDArray[np.float64]:

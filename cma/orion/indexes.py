@@ -34,6 +34,10 @@ class Indexes:
         self._followed: dict[str, _Followed] = {}
         self._codes: dict[str, int] = {}
 
+    def held(self) -> threading.RLock:
+        """Return the lock under which no index moves, for several steps that belong together."""
+        return self._lock
+
     def in_step(self, store: Store, analyser: str) -> tuple[Index, int, list[int]]:
         """Return an analyser's index in step with the store, the generation that it shows, and
         the row of each of its ordinals.

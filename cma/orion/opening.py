@@ -67,15 +67,18 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
         for leftover in (draft, Path(f"{draft}-journal")):
             leftover.unlink(missing_ok=True)
         connection = connect(draft, vfs=vfs, create=True)
-        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        migrate(connection, 0)
         chain = ChainWriter(
             store_id, seq=0, head=FIRST_HASH, generation=0, at=clock.now(), actor=STORE_ACTOR
         )
-        with connection:
+        try:
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            migrate(connection, 0)
+            connection.execute("BEGIN")
             connection.execute("INSERT INTO store (only_row, store_id) VALUES (1, ?)", (store_id,))
             connection.execute(AUDIT_INSERT, chain.seal(Operation.CREATE.value, ()))
-        connection.close()
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
         os.chmod(draft, 0o600)
         os.ftruncate(anchor_file, 0)
         write_anchor(anchor_file, Anchor(store_id, chain.seq, chain.head), (None, None))

@@ -38,22 +38,19 @@ class Ranking:
 
 def id_prefixes(ids: Sequence[str]) -> NDArray[np.uint64]:
     """The first 16 hex digits of each id as a number, in the order that the ids have as text."""
-    hexes = [text[len(_ID) :] for text in ids]
-    joined = "".join(hexes)
-    if not (
-        all(len(text) == _HEX for text in hexes)
-        and all(text.startswith(_ID) for text in ids)
-        and joined.isascii()
-        and joined.isalnum()
-        and joined == joined.lower()
-    ):
-        raise ValueError(
-            f"id: must be {_ID!r} and {_HEX} lower-case hex digits; one of {ids[:3]!r}"
-        )
+    joined = "".join([text[len(_ID) :] for text in ids])
     try:
         data = bytes.fromhex(joined)
     except ValueError as error:
         raise ValueError(f"id: digits must be hex; {error}") from error
+    if (
+        len(data) * 2 != len(joined)  # blanks are skipped
+        or joined != joined.lower()
+        or not all(len(text) == len(_ID) + _HEX and text.startswith(_ID) for text in ids)
+    ):
+        raise ValueError(
+            f"id: must be {_ID!r} and {_HEX} lower-case hex digits; one of {ids[:3]!r}"
+        )
     digits = np.frombuffer(data, np.uint8).reshape(len(ids), _HEX // 2)[:, :8]
     return np.ascontiguousarray(digits).view(">u8")[:, 0].astype(np.uint64)
 

@@ -56,18 +56,20 @@ def recall(
     _check_limit(limit)
     terms = _analysed(query, retrieval)
     at = store.clock.now()
-    index, generation, rows = indexes.in_step(store, retrieval.analyser)
-    ranking = index.search(
-        terms,
-        viewer=indexes.codes(viewer),
-        at_us=microseconds(at),
-        limit=limit,
-        lexical=retrieval.lexical,
-        weights=indexes.weights(retrieval.coefficients),
-        half_life_seconds=retrieval.half_life_seconds,
-        include_inactive=include_inactive,
-        exclusion_limit=LISTED_EXCLUSIONS,
-    )
+    with indexes.held():  # the trace must name the generation and digest that were searched
+        index, generation, rows = indexes.in_step(store, retrieval.analyser)
+        ranking = index.search(
+            terms,
+            viewer=indexes.codes(viewer),
+            at_us=microseconds(at),
+            limit=limit,
+            lexical=retrieval.lexical,
+            weights=indexes.weights(retrieval.coefficients),
+            half_life_seconds=retrieval.half_life_seconds,
+            include_inactive=include_inactive,
+            exclusion_limit=LISTED_EXCLUSIONS,
+        )
+        index_digest = index.digest
     cells = _served(store, [rows[ordinal] for ordinal in ranking.ordinals.tolist()])
     scores = ranking.scores.tolist()
     columns = [values.tolist() for values in ranking.parts.values()]
@@ -84,7 +86,7 @@ def recall(
             "include_inactive": include_inactive,
             "at": at,
             "generation": generation,
-            "index_digest": index.digest,
+            "index_digest": index_digest,
             "hits": traced,
             "exclusions": tuple(
                 Exclusion(cell=cell_id, reason=reason) for cell_id, reason in ranking.exclusions

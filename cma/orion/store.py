@@ -230,7 +230,8 @@ class Store:
         try:
             yield connection
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     @contextmanager
     def transition(self, actor: str) -> Iterator[Transition]:

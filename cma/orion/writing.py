@@ -176,10 +176,10 @@ def sweep(store: Store, *, caller: Caller) -> tuple[str, ...]:
 def latest_cell(transition: Transition, cell_id: str, viewer: str) -> Cell:
     """Return the latest revision of a cell that the viewer may see, or raise NotFoundError."""
     row = transition.connection.execute(LATEST, (cell_id,)).fetchone()
-    record: Record | None = None if row is None else record_of(row[0])
-    if record is None or not is_visible(record["scope"], viewer=viewer):
+    cell = None if row is None else cell_of_record(record_of(row[0]))
+    if cell is None or not is_visible(cell.scope, viewer=viewer):
         raise cell_not_found(cell_id, viewer)
-    return cell_of_record(record)
+    return cell
 
 
 def cell_not_found(cell_id: str, viewer: str) -> NotFoundError:

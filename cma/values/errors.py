@@ -143,5 +143,8 @@ class StoreUnavailableError(CmaError, OSError):
 
 def shown(value: object) -> str:
     """Return a value as one short line for a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # whole numbers of over 4,300 digits, and what callers define themselves
+        text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= SHOWN_VALUE_LENGTH else text[: SHOWN_VALUE_LENGTH - 3] + "..."

@@ -103,8 +103,6 @@ def is_normal(text: str) -> bool:
 
 
 def _check(value: Any, path: str, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise _not_canonical(f"nested over {MAX_DEPTH} deep", path, None)
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
@@ -113,6 +111,8 @@ def _check(value: Any, path: str, depth: int) -> None:
     elif isinstance(value, int):
         if abs(value) > MAX_INTEGER:
             raise _not_canonical("whole numbers end at 2**53 - 1", path, value)
+    elif depth >= MAX_DEPTH and isinstance(value, Mapping | list | tuple):
+        raise _not_canonical(f"nested over {MAX_DEPTH} deep", path, None)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str) or not key.isascii():
