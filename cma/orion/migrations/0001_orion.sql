@@ -44,6 +44,7 @@ CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'audit records are append-only'); END;
 
 CREATE TABLE traces (
-    id TEXT PRIMARY KEY,
+    ordinal INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     record BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
