@@ -250,7 +250,10 @@ class Memory:
             )
 
     def sweep(self) -> tuple[str, ...]:
-        """Record every expiry that has come, once; return the ids of the cells that expired."""
+        """Record every expiry that has come, once; return the ids of the cells that expired.
+
+        Upkeep of the whole store, whatever scope it is called from.
+        """
         return sweep(self.store, caller=self.caller)
 
     def verify(self) -> Verification:

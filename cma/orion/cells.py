@@ -184,9 +184,7 @@ class CellDraft(Value):
         if kind is None:  # the kind itself was refused; one error is enough
             return value
         wanted = METADATA_OF_KIND[kind]
-        if isinstance(value, wanted):
-            return value
-        if isinstance(value, _Metadata):
+        if isinstance(value, _Metadata) and not isinstance(value, wanted):
             raise InvalidValueError(
                 Reason.METADATA_MISMATCH,
                 f"a {kind} cell takes {wanted.__name__}",

@@ -42,9 +42,13 @@ _REMEDIES: Mapping[str, str] = {
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown fields are refused, so a misspelt one is never dropped."""
+    """A frozen value. Unknown fields are refused, so a misspelt one is never dropped.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    A value that comes in as a field or in a batch is validated again: `model_copy` and
+    `model_construct` make values that nobody has looked at.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", revalidate_instances="always")
 
 
 def _in_millionths(value: float) -> float:
