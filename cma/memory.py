@@ -20,19 +20,12 @@ from cma.orion.linking import add_links
 from cma.orion.links import Link, LinkDraft, link_kind, link_of_record
 from cma.orion.recall import recall
 from cma.orion.records import cell_of_record, record_of
+from cma.orion.revising import sweep, update_cell
 from cma.orion.scopes import GLOBAL, checked_scope, is_visible
 from cma.orion.store import Store
 from cma.orion.traces import Recollection, Retrieval
 from cma.orion.verification import Verification, verify_store
-from cma.orion.writing import (
-    LATEST,
-    BatchReceipt,
-    batch_of,
-    cell_not_found,
-    sweep,
-    update_cell,
-    write_cells,
-)
+from cma.orion.writing import LATEST, BatchReceipt, batch_of, cell_not_found, write_cells
 from cma.values.clock import Clock
 from cma.values.errors import NotFoundError, Reason
 

@@ -12,7 +12,8 @@ from cma.orion.cells import Caller, Cell
 from cma.orion.links import Link, LinkDraft, LinkKind, link_of_draft, link_of_record, record_of_link
 from cma.orion.records import cell_of_record, record_of
 from cma.orion.scopes import is_visible, may_link
-from cma.orion.store import Store, Transition
+from cma.orion.store import Store
+from cma.orion.transition import Transition
 from cma.orion.writing import LATEST, BatchReceipt, valid_batch
 from cma.values.errors import Reason, TransitionRejectedError
 from cma.values.identity import canonical_of_checked, digest

@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 
 import apsw
@@ -32,13 +31,13 @@ from cma.orion.connection import (
 )
 from cma.orion.opening import (
     AUDIT_FIELDS,
-    AUDIT_INSERT,
     STORE_ACTOR,
     accepted_store,
     create_store,
     head_of,
 )
 from cma.orion.reads import Read, ReadQueue
+from cma.orion.transition import Transition
 from cma.values.clock import Clock, SystemClock
 from cma.values.errors import (
     CmaError,
@@ -49,54 +48,6 @@ from cma.values.errors import (
 )
 
 _STORE_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-class Transition:
-    """One transaction in the making: a connection, the present, and a growing audit chain."""
-
-    def __init__(self, connection: apsw.Connection, chain: ChainWriter, at: datetime) -> None:
-        """Begin at the chain's head."""
-        self.connection = connection
-        self.chain = chain
-        self.at = at
-        self.rows: list[Row] = []
-        self._changed = False
-
-    def change(self) -> int:
-        """Declare that authoritative memory changes; return the generation it will have."""
-        if not self._changed:
-            self._changed = True
-            self.chain.generation += 1
-        return self.chain.generation
-
-    def record(
-        self,
-        operation: Operation,
-        subjects: tuple[str, ...],
-        *,
-        before: str | None = None,
-        after: str | None = None,
-        policy: str | None = None,
-        reason: str | None = None,
-        detail: str | None = None,
-    ) -> None:
-        """Add an audit record to this transition."""
-        self.rows.append(
-            self.chain.seal(
-                operation.value,
-                subjects,
-                before=before,
-                after=after,
-                policy=policy,
-                reason=reason,
-                detail=detail,
-            )
-        )
-
-    def flush(self) -> None:
-        """Hand the audit records so far to the database; they stay part of this transaction."""
-        self.connection.executemany(AUDIT_INSERT, self.rows)
-        self.rows.clear()
 
 
 class Store:
