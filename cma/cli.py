@@ -17,8 +17,8 @@ from rich.console import Console
 
 from cma import rendering
 from cma.memory import Memory
-from cma.orion.audit import audit_record
 from cma.orion.cells import Authority, Caller
+from cma.orion.explanation import timeline
 from cma.orion.scopes import GLOBAL
 from cma.orion.traces import Retrieval
 from cma.values.errors import CmaError, Reason, StoreRefusedError
@@ -115,12 +115,7 @@ def timeline_command(
     def run(memory: Memory) -> Any:
         if last < 1:
             raise typer.BadParameter("--last is a whole number of at least 1")
-        rows = memory.store.connection.execute(
-            "SELECT record, hash FROM audit WHERE ?1 IS NULL OR subject = ?1"
-            " ORDER BY seq DESC LIMIT ?2",
-            (subject, min(last, MAX_INTEGER)),
-        ).fetchall()
-        return [audit_record(data, sealed) for data, sealed in reversed(rows)]
+        return timeline(memory.store, subject=subject, last=min(last, MAX_INTEGER))
 
     _answer(store, run, rendering.timeline, as_json)
 
@@ -128,6 +123,13 @@ def timeline_command(
 def main() -> None:
     """Run the command line."""
     app()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # no file can have such a name
+        return False
 
 
 def _answer(
@@ -138,7 +140,7 @@ def _answer(
     accept: Callable[[Any], bool] = lambda _: True,
 ) -> None:
     try:
-        if not store.exists():
+        if not _exists(store):
             raise StoreRefusedError(
                 Reason.STORE_NOT_FOUND,
                 "there is no file at that path",

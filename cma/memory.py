@@ -27,7 +27,9 @@ from cma.orion.traces import Recollection, Retrieval
 from cma.orion.verification import Verification, verify_store
 from cma.orion.writing import LATEST, BatchReceipt, batch_of, cell_not_found, write_cells
 from cma.values.clock import Clock
-from cma.values.errors import NotFoundError, Reason
+from cma.values.errors import InvalidValueError, NotFoundError, Reason
+from cma.values.identity import MAX_INTEGER
+from cma.values.validation import Model, checked_id, validated
 
 DEFAULT_CALLER = Caller(name="agent", authority=Authority.MODEL)
 
@@ -69,11 +71,13 @@ class Memory:
 
         Raises StoreRefusedError when the file cannot be trusted; nothing is changed then.
         """
+        caller = _valid(Caller, caller)
+        retrieval = _valid(Retrieval, retrieval or Retrieval())
         store = Store.open(path, clock=clock, store_id=store_id)
         return cls(
             store,
             caller=caller,
-            retrieval=retrieval or Retrieval(),
+            retrieval=retrieval,
             scope=GLOBAL,
             indexes=Indexes(),
         )
@@ -137,7 +141,7 @@ class Memory:
 
         The error names the bad draft, as in `drafts[56].confidence`.
         """
-        return write_cells(self.store, batch_of(drafts), scope=self.scope, caller=self.caller)
+        return write_cells(self.store, self._batch(drafts), scope=self.scope, caller=self.caller)
 
     def link(
         self,
@@ -161,7 +165,7 @@ class Memory:
 
     def link_many(self, drafts: Iterable[LinkDraft | Mapping[str, Any]]) -> BatchReceipt:
         """Add a batch of links in one transition: all of it or none."""
-        return add_links(self.store, batch_of(drafts), viewer=self.scope, caller=self.caller)[1]
+        return add_links(self.store, self._batch(drafts), viewer=self.scope, caller=self.caller)[1]
 
     def links_of(self, cell_id: str, *, kind: str | None = None) -> tuple[Link, ...]:
         """Return the links of a visible cell, seen from either end, ordered by id.
@@ -195,6 +199,8 @@ class Memory:
 
         Raises NotFoundError (`cell-not-found`, `revision-not-found`).
         """
+        checked_id(cell_id, field="cell_id")
+        _check_revision(revision)
         with database_errors(self.store.path):
             row = self.store.connection.execute(LATEST, (cell_id,)).fetchone()
         latest = None if row is None else cell_of_record(record_of(row[0]))
@@ -236,7 +242,7 @@ class Memory:
                 self._indexes,
                 query,
                 limit=limit,
-                retrieval=retrieval or self.retrieval,
+                retrieval=_valid(Retrieval, retrieval or self.retrieval),
                 viewer=self.scope,
                 include_inactive=include_inactive,
                 caller=self.caller,
@@ -275,3 +281,27 @@ class Memory:
             "SELECT scope FROM cells WHERE id = ? LIMIT 1", (cell_id,)
         ).fetchone()
         return row is not None and is_visible(row[0], viewer=self.scope)
+
+    def _batch(self, drafts: object) -> list[Any]:
+        try:
+            return batch_of(drafts)
+        except InvalidValueError as error:
+            self.store.record_rejection(self.caller.name, error)
+            raise
+
+
+def _check_revision(revision: object) -> None:
+    whole = isinstance(revision, int) and not isinstance(revision, bool)
+    if revision is not None and not (whole and abs(revision) <= MAX_INTEGER):  # type: ignore[arg-type]
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            "not the number of a revision",
+            field="revision",
+            value=revision,
+            remedy="revisions count from 1; leave it out for the latest",
+        )
+
+
+def _valid(model: type[Model], value: Model | Mapping[str, Any]) -> Model:
+    """Return a value, or the value that a mapping describes; refuse anything else."""
+    return value if isinstance(value, model) else validated(lambda: model.model_validate(value))

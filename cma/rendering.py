@@ -47,7 +47,7 @@ def recollection(console: Console, answer: Recollection) -> None:
     console.print(table)
     for above, below in zip(trace.hits, trace.hits[1:], strict=False):
         pair = f"{_short(above.cell)} before {_short(below.cell)}: "
-        console.print(Text(pair + trace.why(above.cell, below.cell), style="dim"))
+        console.print(Text(pair + trace.contrast(above, below), style="dim"))
     left = ", ".join(f"{count} {reason}" for reason, count in sorted(trace.excluded.items()))
     console.print(Text(f"left out: {left or 'nothing'}", style="dim"))
     console.print(Text(f"terms: {' '.join(trace.terms)}", style="dim"))

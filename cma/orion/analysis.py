@@ -39,6 +39,9 @@ _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\u30FC"
 _RUNS = regex.compile(
     rf"([{_CJK}]+)|[[\p{{L}}\p{{N}}_]--[{_CJK}]][[\p{{L}}\p{{N}}\p{{M}}_]--[{_CJK}]]*", regex.V1
 )
+# Putting a run of combining marks in order takes time quadratic in its length. As Unicode's
+# stream-safe form does, a joiner that keeps the order is put in after each thirty.
+_LONG_RUN_OF_MARKS = regex.compile(r"(\p{M}{30})(?=\p{M})")
 _STEMS_KEPT = 1 << 17
 _LONGEST_KEPT = 64
 
@@ -47,6 +50,7 @@ def analyse_unicode(text: str) -> list[str]:
     """The words of `text` in order, repeated ones repeated, in any script."""
     if text.isascii():
         return _ASCII_WORDS(text.lower())
+    text = _LONG_RUN_OF_MARKS.sub("\\1\u034f", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     terms: list[str] = []
     for run in _RUNS.finditer(_INVISIBLE.sub("", folded)):

@@ -11,17 +11,21 @@ two), never behind it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import NamedTuple
 
-from cma.values.errors import Reason, StoreRefusedError
+from cma.values.errors import Reason, StoreRefusedError, StoreUnavailableError
 
 SLOT_SIZE = 256
+LOCK_TIMEOUT_SECONDS = 10.0
+_LOCK_PAUSE_SECONDS = 0.002
 _MAGIC = "cma-anchor/1"
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
@@ -41,11 +45,18 @@ def anchor_path(store: Path) -> Path:
 
 @contextmanager
 def locked(path: Path, *, create: bool = False) -> Iterator[int]:
-    """Open the anchor file under an exclusive lock; yield its descriptor."""
+    """Open the anchor file under an exclusive lock; yield its descriptor.
+
+    Raises StoreRefusedError (`anchor-missing`) when no plain file is there, and
+    StoreUnavailableError when the system will not open it (`store-io`) or another process keeps
+    it locked for longer than the bounded wait (`store-busy`).
+    """
     mode = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     try:
         descriptor = os.open(path, mode, 0o600)
     except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
+            raise _io_failed(path, error) from error
         raise StoreRefusedError(
             Reason.ANCHOR_MISSING,
             f"cannot open the anchor file: {error.strerror}",
@@ -54,7 +65,7 @@ def locked(path: Path, *, create: bool = False) -> Iterator[int]:
             remedy="restore the file together with its store, or restore a snapshot",
         ) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, path)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -82,21 +93,64 @@ def write_anchor(descriptor: int, anchor: Anchor, slots: Slots) -> None:
     _sync(descriptor)
 
 
-def advance_anchor(path: Path, anchor: Anchor) -> None:
-    """Move the anchor forward; leave it when another process has moved it further."""
+@contextmanager
+def advancing(path: Path, store_id: str, base: int) -> Iterator[Callable[[Anchor], None]]:
+    """Hold the anchor over a commit; yield what moves it forward once the commit is durable.
+
+    `base` is the record on which the transition builds. Everything that can be wrong with the
+    anchor is found here, before the commit, so that a refusal leaves the store as it was. Raises
+    StoreRefusedError (`anchor-disagrees`) when the file is another store's, or names more history
+    than the store holds.
+    """
     with locked(path) as descriptor:
         slots = read_slots(descriptor)
         present = newest(slots)
-        if present is None or present.store_id != anchor.store_id:
+        if present is None or present.store_id != store_id or present.seq > base:
             raise StoreRefusedError(
                 Reason.ANCHOR_DISAGREES,
-                "the anchor file was replaced while the store was open",
+                "the anchor, or the store under it, was replaced while the store was open",
                 field="anchor",
                 value=path.name,
-                remedy="put the file back, or restore a snapshot",
+                remedy="keep both files as they are; put the matching pair back or restore a "
+                "snapshot",
             )
-        if present.seq < anchor.seq:
-            write_anchor(descriptor, anchor, slots)
+
+        def move(anchor: Anchor) -> None:
+            try:
+                write_anchor(descriptor, anchor, slots)
+            except OSError as error:
+                raise _io_failed(path, error) from error
+
+        yield move
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    deadline = monotonic() + LOCK_TIMEOUT_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if monotonic() >= deadline:
+                raise StoreUnavailableError(
+                    Reason.STORE_BUSY,
+                    f"another process kept the anchor locked for over {LOCK_TIMEOUT_SECONDS:g} s",
+                    field="anchor",
+                    value=path.name,
+                    remedy="try again when the other process has finished",
+                ) from error
+            sleep(_LOCK_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _io_failed(path: Path, error: OSError) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        Reason.STORE_IO,
+        f"the anchor file could not be used: {error.strerror}",
+        field="anchor",
+        value=path.name,
+        remedy="the change may or may not be there: see to the disk, reopen the store and look",
+    )
 
 
 def _format(anchor: Anchor) -> bytes:

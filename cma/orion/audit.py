@@ -151,20 +151,20 @@ def verified(
     for number, operation, subject, generation, data, sealed in rows:
         if number != seq + 1:
             raise _broken(seq + 1, f"record {seq + 1} is missing: the next is {number}")
+        if record_hash(store_id, number, head, data) != sealed:
+            raise _broken(number, f"record {number} was altered, or does not follow record {seq}")
         try:
             fields = parse_canonical(data)
         except InvalidValueError as error:
             raise _broken(number, f"record {number} is not canonical") from error
-        if not isinstance(fields, dict):
-            raise _broken(number, f"record {number} was altered")
-        first = fields["subjects"][0] if fields.get("subjects") else None
+        if not isinstance(fields, dict) or not isinstance(fields.get("subjects"), list):
+            raise _broken(number, f"record {number} is no audit record")
+        first = next(iter(fields["subjects"]), None)
         columns = (fields.get("seq"), fields.get("operation"), first, fields.get("generation"))
         if columns != (number, operation, subject, generation):
             raise _broken(number, f"record {number} disagrees with its own columns")
         if fields.get("previous_hash") != head.hex():
             raise _broken(number, f"record {number} does not follow record {seq}")
-        if record_hash(store_id, number, head, data) != sealed:
-            raise _broken(number, f"record {number} was altered")
         seq, head = number, sealed
         yield fields
 

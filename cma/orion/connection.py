@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from cma.values.errors import (
+    CmaError,
     InvalidValueError,
     Reason,
     StoreRefusedError,
@@ -41,11 +42,31 @@ def newest_version() -> int:
     return migrations()[-1][0]
 
 
+_DAMAGE = (
+    apsw.NotADBError,
+    apsw.CorruptError,
+    apsw.SQLError,
+    apsw.ConstraintError,
+    UnicodeDecodeError,
+)
+_DISK = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError, OSError)
+
+
 @contextmanager
 def database_errors(path: Path) -> Iterator[None]:
     """Turn the database's errors into ours."""
     try:
         yield
+    except CmaError:
+        raise
+    except apsw.ConnectionClosedError as error:
+        raise StoreUnavailableError(
+            Reason.STORE_CLOSED,
+            "the store was closed meanwhile",
+            field="store",
+            value=path.name,
+            remedy="open it again",
+        ) from error
     except apsw.BusyError as error:
         raise StoreUnavailableError(
             Reason.STORE_BUSY,
@@ -61,7 +82,7 @@ def database_errors(path: Path) -> Iterator[None]:
             value=error.object,
             remedy="decode the text properly first",
         ) from error
-    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
+    except _DAMAGE as error:
         raise StoreRefusedError(
             Reason.STORE_DAMAGED,
             f"the database cannot be read: {error}",
@@ -69,7 +90,7 @@ def database_errors(path: Path) -> Iterator[None]:
             value=path.name,
             remedy="keep the file as it is and restore a snapshot",
         ) from error
-    except (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+    except _DISK as error:
         raise StoreUnavailableError(
             Reason.STORE_IO,
             f"the disk refused: {error}",

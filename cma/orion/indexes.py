@@ -21,6 +21,7 @@ from cma.orion.scoring import Weights
 from cma.orion.store import Store
 from cma.orion.traces import Coefficients
 from cma.values.clock import microseconds
+from cma.values.errors import CmaError
 
 CHUNK = 1_000
 
@@ -48,11 +49,18 @@ class Indexes:
                 followed = self._followed[analyser] = _Followed(analyser)
             generation = store.head()[2]
             if generation != followed.generation:
-                with store.reading() as connection:
-                    generation = store.head()[2]
-                    followed.cells(connection, self._code)
-                    followed.links(connection)
-                    followed.generation = generation
+                try:
+                    with store.reading() as connection:
+                        generation = store.head()[2]
+                        followed.cells(connection, self._code)
+                        followed.links(connection)
+                        followed.generation = generation
+                except BaseException as error:
+                    # Half followed is of no use, whatever stopped it: begin anew next time.
+                    del self._followed[analyser]
+                    if isinstance(error, DAMAGES) and not isinstance(error, CmaError):
+                        raise damaged_record() from error
+                    raise
             return followed.index, generation, followed.rows
 
     def codes(self, viewer: str) -> tuple[int, ...]:

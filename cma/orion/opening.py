@@ -22,7 +22,7 @@ from cma.orion.connection import (
     migrate,
     use_write_ahead_log,
 )
-from cma.values.clock import Clock
+from cma.values.clock import Clock, in_utc
 from cma.values.errors import Reason, StoreRefusedError
 
 AUDIT_FIELDS = "seq, operation, subject, generation, record, hash"
@@ -52,6 +52,14 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
             remedy="create the folder first",
         )
     draft = path.with_name(f".{path.name}.new")
+    chain = ChainWriter(
+        store_id,
+        seq=0,
+        head=FIRST_HASH,
+        generation=0,
+        at=in_utc(clock.now(), field="clock"),
+        actor=STORE_ACTOR,
+    )
     with locked(anchor_path(path), create=True) as anchor_file:
         if path.exists():  # another process was first
             return
@@ -64,12 +72,8 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
                 value=path.name,
                 remedy="put the store file back, or remove the .head file to begin anew",
             )
-        for leftover in (draft, Path(f"{draft}-journal")):
-            leftover.unlink(missing_ok=True)
+        _remove(draft)
         connection = connect(draft, vfs=vfs, create=True)
-        chain = ChainWriter(
-            store_id, seq=0, head=FIRST_HASH, generation=0, at=clock.now(), actor=STORE_ACTOR
-        )
         try:
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             migrate(connection, 0)
@@ -77,17 +81,25 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
             connection.execute("INSERT INTO store (only_row, store_id) VALUES (1, ?)", (store_id,))
             connection.execute(AUDIT_INSERT, chain.seal(Operation.CREATE.value, ()))
             connection.execute("COMMIT")
-        finally:
             connection.close()
-        os.chmod(draft, 0o600)
-        os.ftruncate(anchor_file, 0)
-        write_anchor(anchor_file, Anchor(store_id, chain.seq, chain.head), (None, None))
-        os.replace(draft, path)
+            os.chmod(draft, 0o600)
+            os.ftruncate(anchor_file, 0)
+            write_anchor(anchor_file, Anchor(store_id, chain.seq, chain.head), (None, None))
+            os.replace(draft, path)
+        except BaseException:
+            connection.close()
+            _remove(draft)
+            raise
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _remove(draft: Path) -> None:
+    for leftover in (draft, Path(f"{draft}-journal")):
+        leftover.unlink(missing_ok=True)
 
 
 def accepted_store(path: Path, vfs: str | None) -> str:
@@ -112,7 +124,16 @@ def accepted_store(path: Path, vfs: str | None) -> str:
             remedy="name the file that Memory.open created, or restore a snapshot",
         ) from error
     try:
-        (store_id,) = connection.execute("SELECT store_id FROM store").fetchone()
+        named = connection.execute("SELECT store_id FROM store").fetchone()
+        if named is None:
+            raise StoreRefusedError(
+                Reason.STORE_DAMAGED,
+                "the store has lost its name",
+                field="store",
+                value=path.name,
+                remedy="keep the file as it is and restore a snapshot",
+            )
+        store_id = str(named[0])
         with locked(anchor_path(path)) as anchor_file:
             _agree_with_anchor(connection, anchor_file, store_id, path)
         use_write_ahead_log(connection, path)
@@ -120,7 +141,7 @@ def accepted_store(path: Path, vfs: str | None) -> str:
         allow_checkpoint(connection)
     finally:
         connection.close()
-    return str(store_id)
+    return store_id
 
 
 def _agree_with_anchor(

@@ -13,6 +13,7 @@ from cma.orion.cells import Caller, Cell
 from cma.orion.indexes import Indexes
 from cma.orion.reads import Read
 from cma.orion.records import DAMAGES, cell_of_record, damaged_record, record_of
+from cma.orion.scopes import is_visible
 from cma.orion.store import Store
 from cma.orion.traces import (
     TRACE_DOMAIN,
@@ -28,7 +29,7 @@ from cma.orion.traces import (
 from cma.values.clock import microseconds
 from cma.values.errors import InvalidValueError, NotFoundError, Reason
 from cma.values.identity import MAX_INTEGER, digest
-from cma.values.validation import trusted
+from cma.values.validation import checked_id, trusted
 
 MAX_QUERY_LENGTH = 100_000
 LISTED_EXCLUSIONS = 20
@@ -53,9 +54,10 @@ def recall(
 
     Raises InvalidValueError: `query-empty`, `content-too-large`, `limit-invalid`.
     """
+    store.check_usable()  # before any lock: after a fork one may be held for ever
     _check_limit(limit)
     terms = _analysed(query, retrieval)
-    at = store.clock.now()
+    at = store.now()
     with indexes.held():  # the trace must name the generation and digest that were searched
         index, generation, rows = indexes.in_step(store, retrieval.analyser)
         ranking = index.search(
@@ -103,22 +105,24 @@ def recall(
     return trusted(Recollection, {"hits": hits, "trace": trace})
 
 
-def read_trace(store: Store, trace_id: str) -> RecallTrace:
-    """Return a recorded trace. Raises NotFoundError (`trace-not-found`)."""
+def read_trace(store: Store, trace_id: str, *, viewer: str) -> RecallTrace:
+    """Return a recorded trace that the viewer may see. Raises NotFoundError (`trace-not-found`)."""
+    checked_id(trace_id, field="trace_id")
     store.flush_reads()
     row = store.connection.execute("SELECT record FROM traces WHERE id = ?", (trace_id,)).fetchone()
-    if row is None:
-        raise NotFoundError(
-            Reason.TRACE_NOT_FOUND,
-            "no recall of that id was recorded",
-            field="trace_id",
-            value=trace_id,
-            remedy="take the id from recollection.trace.id or from `cma timeline`",
-        )
     try:
-        return trace_of_record(record_of(row[0]))
+        trace = None if row is None else trace_of_record(record_of(row[0]))
     except DAMAGES as error:
         raise damaged_record() from error
+    if trace is None or not is_visible(trace.scope, viewer=viewer):
+        raise NotFoundError(
+            Reason.TRACE_NOT_FOUND,
+            f"no recall of that id was recorded in the scope {viewer}",
+            field="trace_id",
+            value=trace_id,
+            remedy="take the id from recollection.trace.id or from `cma timeline`; check the scope",
+        )
+    return trace
 
 
 def _served(store: Store, ordinals: list[int]) -> list[Cell]:

@@ -76,7 +76,7 @@ def first_revision(identity: Record, created_at: datetime) -> tuple[Record, byte
     """Return the first record of a new cell and its canonical bytes."""
     expires_at = None
     if identity["kind"] == "working":
-        expires_at = created_at + timedelta(seconds=identity["metadata"]["ttl_seconds"])
+        expires_at = expiry(created_at, identity["metadata"]["ttl_seconds"])
     record = {
         **identity,
         "created_at": created_at,
@@ -86,6 +86,20 @@ def first_revision(identity: Record, created_at: datetime) -> tuple[Record, byte
         "revision": 1,
     }
     return record, canonical_of_checked(record)
+
+
+def expiry(created_at: datetime, ttl_seconds: int) -> datetime:
+    """Return when a working cell expires; refuse a time that no calendar holds."""
+    try:
+        return created_at + timedelta(seconds=ttl_seconds)
+    except OverflowError as error:
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            "the cell would outlive the calendar, which ends with the year 9999",
+            field="metadata.ttl_seconds",
+            value=ttl_seconds,
+            remedy="give a shorter time to live",
+        ) from error
 
 
 def record_of_cell(cell: Cell) -> Record:

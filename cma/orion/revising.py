@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from cma.orion.audit import Operation
@@ -18,6 +17,7 @@ from cma.orion.cells import (
 from cma.orion.records import (
     cell_of_record,
     checked_size,
+    expiry,
     record_of,
     record_of_cell,
     revision_digest,
@@ -33,8 +33,9 @@ from cma.values.errors import (
     TransitionRejectedError,
 )
 from cma.values.identity import canonical_of_checked
-from cma.values.validation import validated
+from cma.values.validation import checked_id, validated
 
+_SETTABLE = frozenset({Lifecycle.ACTIVE, Lifecycle.SUPERSEDED, Lifecycle.RETRACTED})
 UPDATABLE = frozenset({"content", "summary", "confidence", "importance", "metadata", "lifecycle"})
 
 
@@ -44,11 +45,21 @@ def update_cell(
     """Make a new revision of an active cell with the changed fields; keep the earlier ones.
 
     content, summary, confidence, importance, metadata and lifecycle can change. A witnessed
-    event's content cannot; a cell that is no longer active takes no change; lifecycle goes from
-    active to superseded or retracted, never back, and `expired` comes from the sweep alone.
+    event's content cannot, nor a global cell from a session; a cell that is no longer active
+    takes no change; lifecycle goes from active to superseded or retracted, never back, and
+    `expired` comes from the sweep alone.
     """
     with store.transition(caller.name) as transition:
+        checked_id(cell_id, field="cell_id")
         before = latest_cell(transition, cell_id, viewer)
+        if before.scope != viewer:
+            raise TransitionRejectedError(
+                Reason.GLOBAL_FROM_SESSION,
+                "a session sees the global cells and cannot change them",
+                field="cell_id",
+                value=cell_id,
+                remedy="change it through memory.within('global')",
+            )
         after = _revised(before, changes, transition)
         _add_revision(transition, before, after, Operation.UPDATE)
     return after
@@ -100,14 +111,22 @@ def _revised(before: Cell, changes: Mapping[str, Any], transition: Transition) -
             value=before.id,
             remedy="write a new cell",
         )
-    if before.kind is Kind.EPISODIC and changes.get("content", before.content) != before.content:
+    missing = sorted(name for name, value in changes.items() if value is None)
+    if missing:
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            "no value",
+            field=missing[0],
+            remedy="leave the field out to keep it as it is",
+        )
+    after = _validated_change(before, changes, transition)
+    if before.kind is Kind.EPISODIC and after.content != before.content:
         raise TransitionRejectedError(
             Reason.WITNESSED_CONTENT,
             "the content of a witnessed event cannot be edited",
             field="content",
             remedy="write what you know now as a new cell and link the two",
         )
-    after = _validated_change(before, changes, transition)
     if canonical_of_checked(record_of_cell(after)) == canonical_of_checked(record_of_cell(before)):
         raise TransitionRejectedError(
             Reason.NOTHING_TO_UPDATE,
@@ -140,7 +159,7 @@ def _validated_change(before: Cell, changes: Mapping[str, Any], transition: Tran
     )
     expires_at = before.expires_at
     if isinstance(draft.metadata, WorkingMetadata):
-        expires_at = before.created_at + timedelta(seconds=draft.metadata.ttl_seconds)
+        expires_at = expiry(before.created_at, draft.metadata.ttl_seconds)
         if expires_at <= transition.at:
             raise TransitionRejectedError(
                 Reason.EXPIRY_PAST,
@@ -150,7 +169,7 @@ def _validated_change(before: Cell, changes: Mapping[str, Any], transition: Tran
                 remedy="the time to live counts from the cell's creation",
             )
     lifecycle = changes.get("lifecycle", before.lifecycle)
-    if lifecycle not in (Lifecycle.ACTIVE, Lifecycle.SUPERSEDED, Lifecycle.RETRACTED):
+    if not isinstance(lifecycle, str) or lifecycle not in _SETTABLE:
         raise InvalidValueError(
             Reason.FIELD_INVALID,
             "not a lifecycle that an update can set",

@@ -15,13 +15,15 @@ import os
 import re
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 import apsw
 
-from cma.orion.anchor import Anchor, advance_anchor, anchor_path
+from cma.orion.anchor import Anchor, advancing, anchor_path
 from cma.orion.audit import ChainWriter, Operation, Row
 from cma.orion.connection import (
     allow_checkpoint,
@@ -38,7 +40,7 @@ from cma.orion.opening import (
 )
 from cma.orion.reads import Read, ReadQueue
 from cma.orion.transition import Transition
-from cma.values.clock import Clock, SystemClock
+from cma.values.clock import Clock, SystemClock, in_utc
 from cma.values.errors import (
     CmaError,
     InvalidValueError,
@@ -61,7 +63,9 @@ class Store:
         self._vfs = vfs
         self._process = os.getpid()
         self._local = threading.local()
-        self._connections: list[apsw.Connection] = []
+        # A thread's own connection is held by the thread alone, and closes when the thread ends.
+        self._connections: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._file = _identity(path)
         self._writing = threading.RLock()
         self._closed = False
         self.reads = ReadQueue(self.flush_reads)
@@ -83,8 +87,7 @@ class Store:
         Raises StoreRefusedError when file, anchor or chain cannot be trusted; the files stay as
         they were.
         """
-        place = Path(path)
-        place = place.parent.resolve() / place.name
+        place = _place(path)
         clock = clock or SystemClock()
         if store_id is not None and _STORE_ID.fullmatch(store_id) is None:
             raise InvalidValueError(
@@ -116,13 +119,33 @@ class Store:
             self.flush_reads()
         finally:
             self._closed = True
-            for connection in self._connections:
+            for connection in list(self._connections):
                 with suppress(apsw.Error):
                     connection.close()
 
     @property
     def connection(self) -> apsw.Connection:
         """This thread's connection."""
+        self.check_usable()
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            with database_errors(self.path):
+                connection = connect(self.path, vfs=self._vfs)
+                use_write_ahead_log(connection, self.path)
+                allow_checkpoint(connection)
+            self._local.connection = connection
+            self._connections.add(connection)
+        return connection
+
+    def now(self) -> datetime:
+        """Return the present by the store's clock, in UTC; refuse a clock that tells no instant."""
+        return in_utc(self.clock.now(), field="clock")
+
+    def check_usable(self) -> None:
+        """Raise StoreUnavailableError after a fork (`store-forked`) or `close` (`store-closed`).
+
+        Asked before any lock is taken: in the child of a fork a lock may be held for ever.
+        """
         if os.getpid() != self._process:
             raise StoreUnavailableError(
                 Reason.STORE_FORKED,
@@ -139,15 +162,6 @@ class Store:
                 value=self.path.name,
                 remedy="open it again",
             )
-        connection: apsw.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            with database_errors(self.path):
-                connection = connect(self.path, vfs=self._vfs)
-                use_write_ahead_log(connection, self.path)
-                allow_checkpoint(connection)
-            self._local.connection = connection
-            self._connections.append(connection)
-        return connection
 
     def head(self) -> tuple[int, bytes, int]:
         """Return number, hash and generation of the last audit record."""
@@ -190,6 +204,7 @@ class Store:
 
         A CmaError raised inside leaves one `reject` record with its reason code.
         """
+        self.check_usable()
         with self._writing, database_errors(self.path):
             try:
                 with self._transaction(actor) as transition:
@@ -202,13 +217,14 @@ class Store:
 
     def record_rejection(self, actor: str, error: CmaError) -> None:
         """Append the failure record of a refused transition: its code and field, no values."""
+        self.check_usable()
+        detail = (error.field or "")[:200].encode(errors="backslashreplace").decode()
         with self._writing, database_errors(self.path), self._transaction(actor) as transition:
-            transition.record(
-                Operation.REJECT, (), reason=error.code, detail=(error.field or "")[:200] or None
-            )
+            transition.record(Operation.REJECT, (), reason=error.code, detail=detail or None)
 
     def flush_reads(self) -> None:
         """Commit the read records that wait."""
+        self.check_usable()
         with self._writing:
             if self.reads.is_empty():
                 return
@@ -226,11 +242,19 @@ class Store:
     @contextmanager
     def _transaction(self, actor: str) -> Iterator[Transition]:
         connection = self.connection
+        if _identity(self.path) != self._file:
+            raise StoreRefusedError(
+                Reason.STORE_NOT_FOUND,
+                "the file was moved, deleted or replaced while the store was open",
+                field="store",
+                value=self.path.name,
+                remedy="put the file back or open the store anew",
+            )
         connection.execute("BEGIN IMMEDIATE")
         reads = self.reads.take()
         try:
             seq, head, generation = head_of(connection)
-            at = self.clock.now()
+            at = self.now()
             chain = ChainWriter(
                 self.store_id, seq=seq, head=head, generation=generation, at=at, actor=actor
             )
@@ -238,14 +262,18 @@ class Store:
             self._add_reads(transition, reads)
             yield transition
             transition.flush()
-            connection.execute("COMMIT")
+            if chain.seq == seq:
+                connection.execute("COMMIT")
+                return
+            with advancing(anchor_path(self.path), self.store_id, seq) as move_anchor:
+                connection.execute("COMMIT")
+                reads = []
+                move_anchor(Anchor(self.store_id, chain.seq, chain.head))
         except BaseException:
             self.reads.put_back(reads)
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        if chain.seq != seq:
-            self._anchor(Anchor(self.store_id, chain.seq, chain.head))
 
     def _add_reads(self, transition: Transition, reads: list[Read]) -> None:
         transition.connection.executemany(
@@ -263,14 +291,30 @@ class Store:
                 )
             )
 
-    def _anchor(self, anchor: Anchor) -> None:
-        try:
-            advance_anchor(anchor_path(self.path), anchor)
-        except OSError as error:
-            raise StoreUnavailableError(
-                Reason.STORE_IO,
-                f"the anchor could not be synced: {error.strerror}",
-                field="anchor",
-                value=self.path.name,
-                remedy="the change may or may not be there: see to the disk, reopen and look",
-            ) from error
+
+def _place(path: object) -> Path:
+    """Return where a store lies, its folder without links; refuse what is no path."""
+    try:
+        if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+            raise ValueError("not a path")
+        place = Path(path)
+        place = place.parent.resolve() / place.name
+        place.exists()
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            f"no store can lie there: {error}",
+            field="store",
+            value=path,
+            remedy="give the path of a file in a folder that you may use",
+        ) from error
+    return place
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and number of the file at a path, None where none is."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -99,12 +99,16 @@ class RecallTrace(Value):
         Raises KeyError when one of them is not among the hits.
         """
         hits = {hit.cell: hit for hit in self.hits}
-        first, second = hits[above], hits[below]
+        return self.contrast(hits[above], hits[below])
+
+    def contrast(self, first: TraceHit, second: TraceHit) -> str:
+        """Say in one sentence why the first of two hits stands above the second."""
         if first.score == second.score:
-            return f"equal scores ({first.score:.6f}); {above} comes first by its id"
-        weights = self.retrieval.coefficients.model_dump()
+            return f"equal scores ({first.score:.6f}); {first.cell} comes first by its id"
+        weights = self.retrieval.coefficients
         gains = {
-            name: weights[name] * (first.parts[name] - second.parts[name]) for name in PART_NAMES
+            name: getattr(weights, name) * (first.parts[name] - second.parts[name])
+            for name in PART_NAMES
         }
         told = ", ".join(
             f"{name} {gain:+.6f}"

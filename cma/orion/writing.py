@@ -16,9 +16,11 @@ from cma.orion.cells import (
 )
 from cma.orion.records import (
     Record,
+    cell_of_record,
     checked_size,
     first_revision,
     identity_of_draft,
+    record_of,
     revision_digest,
 )
 from cma.orion.scopes import GLOBAL
@@ -35,6 +37,7 @@ from cma.values.validation import Value, as_invalid_value
 
 Item = TypeVar("Item")
 CHUNK = 200
+INACTIVE = "inactive"
 CELL_INSERT = (
     "INSERT INTO cells (id, revision, scope, lifecycle, expires_at, record)"
     " VALUES (?, ?, ?, ?, ?, ?)"
@@ -61,7 +64,8 @@ def write_cells(
 ) -> BatchReceipt:
     """Validate and write working and episodic cells in one transition.
 
-    A cell that is there already is left as it is and recorded as a duplicate. Semantic and
+    A cell that is there already is left as it is and recorded as a duplicate; one that is no
+    longer active is refused (`cell-inactive`), since it would not be recalled. Semantic and
     procedural cells are refused here (`approval-required`): they enter only through an approved
     transition.
     """
@@ -80,7 +84,7 @@ def write_cells(
             ]
             for place, (_, data) in enumerate(firsts, start):
                 checked_size(data, place=f"drafts[{place}]." if batch else "")
-            created += _write_chunk(transition, firsts, scope)
+            created += _write_chunk(transition, firsts, scope, start if batch else None)
             ids.extend(record["id"] for record, _ in firsts)
             transition.flush()
         generation = transition.chain.generation
@@ -89,15 +93,22 @@ def write_cells(
     )
 
 
-def _write_chunk(transition: Transition, firsts: Sequence[tuple[Record, bytes]], scope: str) -> int:
+def _write_chunk(
+    transition: Transition,
+    firsts: Sequence[tuple[Record, bytes]],
+    scope: str,
+    start: int | None,
+) -> int:
     """Add the first revisions that are new; record each, the others as duplicates."""
     present = _present(transition, [record["id"] for record, _ in firsts])
     rows: list[tuple[str, int, str, str, int | None, bytes]] = []
     sealed: list[tuple[str, str | None, str]] = []
-    for record, data in firsts:
+    for place, (record, data) in enumerate(firsts, start or 0):
         cell_id = record["id"]
         known = present.get(cell_id)
         if known is not None:
+            if known == INACTIVE:
+                raise _inactive(cell_id, "" if start is None else f"drafts[{place}].")
             sealed.append((cell_id, known, known))
             continue
         present[cell_id] = after = revision_digest(data)
@@ -116,7 +127,10 @@ def _write_chunk(transition: Transition, firsts: Sequence[tuple[Record, bytes]],
 
 
 def _present(transition: Transition, ids: list[str]) -> dict[str, str]:
-    """Return the digest of the latest revision of each of these cells that is there."""
+    """Return the digest of the latest revision of each of these cells that is there.
+
+    INACTIVE stands for that of a cell which has expired or was retired.
+    """
     known = transition.connection.execute(
         "SELECT DISTINCT id FROM cells WHERE id IN (SELECT value FROM json_each(?))",
         (orjson.dumps(ids).decode(),),
@@ -124,8 +138,19 @@ def _present(transition: Transition, ids: list[str]) -> dict[str, str]:
     found = {}
     for (cell_id,) in known:
         (data,) = transition.connection.execute(LATEST, (cell_id,)).fetchone()
-        found[cell_id] = revision_digest(data)
+        active = cell_of_record(record_of(data)).is_active(transition.at)
+        found[cell_id] = revision_digest(data) if active else INACTIVE
     return found
+
+
+def _inactive(cell_id: str, prefix: str) -> TransitionRejectedError:
+    return TransitionRejectedError(
+        Reason.CELL_INACTIVE,
+        "this very cell was written before and is no longer active; it is not revived",
+        field=f"{prefix}content",
+        value=cell_id,
+        remedy="give what sets the new cell apart, such as another origin",
+    )
 
 
 def cell_not_found(cell_id: str, viewer: str) -> NotFoundError:
@@ -139,7 +164,7 @@ def cell_not_found(cell_id: str, viewer: str) -> NotFoundError:
     )
 
 
-def batch_of(items: Iterable[Any]) -> list[Any]:
+def batch_of(items: object) -> list[Any]:
     """Return the drafts of a batch as a list, or raise InvalidValueError for what is none."""
     if not isinstance(items, Iterable):
         raise InvalidValueError(

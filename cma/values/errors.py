@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """The cell has expired or was retired and takes no more changes."""
     NOTHING_TO_UPDATE = "nothing-to-update"
     """An update named no field, or changed none."""
+    GLOBAL_FROM_SESSION = "global-from-session"
+    """A session sees the global cells and cannot change them."""
     WORKING_GLOBAL = "working-global"
     """A working cell belongs to a session and cannot be global."""
     EXPIRY_PAST = "expiry-past"
@@ -108,6 +110,12 @@ class CmaError(Exception):
         self.remedy = remedy
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes; a value that may not is sent as the line that shows it."""
+        plain = self.value is None or isinstance(self.value, str | int | float)
+        value = self.value if plain else shown(self.value)
+        return _rebuilt, (type(self), self.reason, self.message, self.field, value, self.remedy)
+
     def __str__(self) -> str:
         """One line: code, field, message, value, remedy."""
         parts = [f"[{self.code}]"]
@@ -148,3 +156,14 @@ def shown(value: object) -> str:
     except Exception:  # whole numbers of over 4,300 digits, and what callers define themselves
         text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= SHOWN_VALUE_LENGTH else text[: SHOWN_VALUE_LENGTH - 3] + "..."
+
+
+def _rebuilt(
+    kind: type[CmaError],
+    reason: Reason,
+    message: str,
+    field: str | None,
+    value: Any,
+    remedy: str | None,
+) -> CmaError:
+    return kind(reason, message, field=field, value=value, remedy=remedy)

@@ -21,6 +21,7 @@ from cma.values.errors import CmaError, InvalidValueError, Reason
 from cma.values.identity import is_normal
 
 MILLION = 1_000_000
+MAX_ID_LENGTH = 500
 _set = object.__setattr__
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -90,6 +91,19 @@ Identifier = Annotated[
 
 UtcTime = Annotated[datetime, BeforeValidator(_utc_field)]
 """An instant; given with any zone, kept as UTC."""
+
+
+def checked_id(value: object, *, field: str) -> str:
+    """Return an id as text that can be looked up, or raise InvalidValueError."""
+    if isinstance(value, str) and len(value) <= MAX_ID_LENGTH and is_normal(value):
+        return value
+    raise InvalidValueError(
+        Reason.FIELD_INVALID,
+        "not an id",
+        field=field,
+        value=value,
+        remedy="give an id as text, as it was returned",
+    )
 
 
 def trusted(model: type[Model], fields: dict[str, Any]) -> Model:

@@ -10,7 +10,6 @@ from typing import Any
 
 from cma import CellDraft, CmaError, FixedClock, Memory
 from cma.orion import anchor as anchor_module
-from cma.orion import store as store_module
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -74,7 +73,7 @@ def killed_at(path: str, point: str) -> None:
             (_die() if sql == "COMMIT" else None) or True
         )
     elif point == "after-commit":
-        store_module.advance_anchor = _die
+        anchor_module.write_anchor = _die
     elif point == "torn-anchor":
         pwrite = os.pwrite
 

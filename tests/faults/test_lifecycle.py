@@ -35,13 +35,19 @@ def test_an_expired_cell_is_not_returned_and_not_revived_by_reading(
     assert audit(memory).count("expire") == 1
 
 
-def test_writing_an_expired_cell_again_does_not_revive_it(ann: Memory, clock: FixedClock) -> None:
+def test_writing_an_expired_cell_again_is_refused_and_does_not_revive_it(
+    ann: Memory, clock: FixedClock
+) -> None:
+    """Taken for a duplicate it would be lost without a word: it is never recalled."""
     note = hold(ann, "the kettle is on", ttl=60)
     clock.advance(timedelta(seconds=60))
-    assert hold(ann, "the kettle is on", ttl=60) == note
+    with refused(ann, Reason.CELL_INACTIVE, "content"):
+        hold(ann, "the kettle is on", ttl=60)
     assert ann.recall("kettle").hits == ()
     ann.sweep()
-    assert hold(ann, "the kettle is on", ttl=60).lifecycle == "expired"
+    with refused(ann, Reason.CELL_INACTIVE, "content"):
+        hold(ann, "the kettle is on", ttl=60)
+    assert ann.get(note.id).lifecycle == "expired"
     assert ann.recall("kettle").hits == ()
 
 

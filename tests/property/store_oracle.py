@@ -83,6 +83,8 @@ class Model:
             cell_id = named("cell", identity)
             ids.append(cell_id)
             known = cell_id in self.cells or cell_id in new
+            if cell_id in self.cells and not self.active(self.cells[cell_id][-1]):
+                raise Refused("cell-inactive")
             story.append(("write", cell_id, "duplicate" if known else None))
             if not known:
                 expires = None
@@ -124,6 +126,8 @@ class Model:
 
     def update(self, cell_id: str, changes: Record, viewer: str) -> Record:
         before = self.latest(cell_id, viewer)
+        if before["scope"] != viewer:
+            raise Refused("global-from-session")
         if not self.active(before):
             raise Refused("cell-inactive")
         if (

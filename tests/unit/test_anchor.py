@@ -11,7 +11,7 @@ import pytest
 from cma.orion.anchor import (
     SLOT_SIZE,
     Anchor,
-    advance_anchor,
+    advancing,
     anchor_path,
     locked,
     newest,
@@ -78,6 +78,11 @@ def test_any_flipped_bit_of_a_slot_makes_it_void(path: Path) -> None:
         assert present(path) == anchor(2), at
 
 
+def advance(path: Path, to: Anchor, base: int | None = None) -> None:
+    with advancing(path, to.store_id, to.seq - 1 if base is None else base) as move:
+        move(to)
+
+
 def test_a_file_without_a_valid_slot_holds_no_anchor(path: Path) -> None:
     for data in (
         b"",
@@ -90,10 +95,12 @@ def test_a_file_without_a_valid_slot_holds_no_anchor(path: Path) -> None:
 
 
 def test_it_moves_forward_only(path: Path) -> None:
-    advance_anchor(path, anchor(5))
+    advance(path, anchor(5))
     before = path.read_bytes()
-    advance_anchor(path, anchor(4))  # another process was faster
-    advance_anchor(path, anchor(5))
+    for behind in (3, 4):  # a store that holds less than the anchor names was rolled back
+        with pytest.raises(CmaError) as info:
+            advance(path, anchor(behind + 1), base=behind)
+        assert info.value.reason is Reason.ANCHOR_DISAGREES
     assert path.read_bytes() == before
     assert present(path) == anchor(5)
 
@@ -101,7 +108,7 @@ def test_it_moves_forward_only(path: Path) -> None:
 def test_the_anchor_of_another_store_is_not_written_over(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(CmaError) as info:
-        advance_anchor(path, anchor(9, "another"))
+        advance(path, anchor(9, "another"))
     assert info.value.reason is Reason.ANCHOR_DISAGREES
     assert path.read_bytes() == before
 
@@ -109,7 +116,7 @@ def test_the_anchor_of_another_store_is_not_written_over(path: Path) -> None:
 def test_a_missing_anchor_is_not_made_in_passing(path: Path) -> None:
     path.unlink()
     with pytest.raises(CmaError) as info:
-        advance_anchor(path, anchor(9))
+        advance(path, anchor(9))
     assert info.value.reason is Reason.ANCHOR_MISSING
     assert not path.exists()
 
@@ -124,7 +131,7 @@ def test_a_write_is_synced_before_it_returns(path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("cma.orion.anchor._sync", lambda _: steps.append("sync"))
     monkeypatch.setattr(os, "pwrite", noted)
-    advance_anchor(path, anchor(6))
+    advance(path, anchor(6))
     assert steps == ["write", "sync"]
 
 

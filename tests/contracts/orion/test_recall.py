@@ -415,7 +415,7 @@ def test_the_audit_sequence_is_append_only(open_memory, remember, hold, audit, t
         one = remember(memory, "tea")
         two = remember(memory, "cake", minutes=1)
         memory.link("temporal", one.id, two.id)
-        ann.update(one.id, confidence=0.5)
+        memory.update(one.id, confidence=0.5)
         hold(ann, "note")
         ann.recall("tea")
         with pytest.raises(CmaError):

@@ -66,7 +66,7 @@ def test_a_session_is_closed_to_others(memory, ann, bob, remember, hold, refused
 
 
 @pytest.mark.contract("O28")
-def test_a_global_cell_is_visible_everywhere(memory, ann, bob, remember):
+def test_a_global_cell_is_visible_everywhere(memory, ann, bob, remember, refused):
     """A global cell is visible to every session."""
     shared = remember(memory, "tea for all")
     assert shared.scope == "global"
@@ -77,7 +77,9 @@ def test_a_global_cell_is_visible_everywhere(memory, ann, bob, remember):
         own = remember(view, f"{view.scope} {view.scope[::-1]}", minutes=1)
         link = view.link("causal", shared.id, own.id)
         assert link in view.links_of(shared.id)
-    changed = ann.update(shared.id, importance=0.9)
+    with refused(memory, Reason.GLOBAL_FROM_SESSION):
+        ann.update(shared.id, importance=0.9)
+    changed = memory.update(shared.id, importance=0.9)
     assert (bob.get(shared.id), changed.scope) == (changed, "global")
     assert memory.recall("tea").hits[0].cell == changed
 
