@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,22 @@ CALLER = Caller(name="cma-cli", authority=Authority.USER)
 StorePath = Annotated[Path, typer.Argument(help="the store file, for example agent.cma")]
 Scope = Annotated[str, typer.Option("--scope", "-s", help="who looks: 'global' or 'session:<id>'")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document, for scripts")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cma {version('civilization-memory')}")
+        raise typer.Exit
+
+
+@app.callback()
+def cma_command(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="show the version"),
+    ] = False,
+) -> None:
+    """Look into a CMA store: what is remembered, where it came from, and whether it is sound."""
 
 
 @app.command("recall")

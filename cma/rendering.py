@@ -44,14 +44,19 @@ def recollection(console: Console, answer: Recollection) -> None:
         told = Text(quoted(hit.cell.content))
         told.append(f"\n{hit.cell.id}\n{parts}", style="dim")
         table.add_row(str(place), f"{hit.score:.4f}", told)
-    console.print(table)
+    if answer.hits:
+        console.print(table)
+    else:
+        console.print(Text(f"nothing was found in the scope {trace.scope}"))
+        console.print(Text("a session's cells are seen with --scope session:<id>", style="dim"))
     for above, below in zip(trace.hits, trace.hits[1:], strict=False):
         pair = f"{_short(above.cell)} before {_short(below.cell)}: "
         console.print(Text(pair + trace.contrast(above, below), style="dim"))
     left = ", ".join(f"{count} {reason}" for reason, count in sorted(trace.excluded.items()))
     console.print(Text(f"left out: {left or 'nothing'}", style="dim"))
     console.print(Text(f"terms: {' '.join(trace.terms)}", style="dim"))
-    console.print(Text(f"generation {trace.generation}, trace {trace.id}", style="dim"))
+    console.print(Text(f"scope {trace.scope}, generation {trace.generation}", style="dim"))
+    console.print(Text(f"trace {trace.id}", style="dim"), soft_wrap=True)
 
 
 def explanation(console: Console, answer: Explanation) -> None:
@@ -87,25 +92,23 @@ def explanation(console: Console, answer: Explanation) -> None:
 
 
 def verification(console: Console, answer: Verification) -> None:
-    """Show what was verified."""
-    table = Table(title="the store is sound", show_header=False)
+    """Show what was verified, one fact a line and whole: digests are there to be compared."""
+    console.print(Text("the store is sound", style="bold"))
     for name, value in answer.model_dump().items():
-        table.add_row(name.replace("_", " "), Text(str(value)))
-    console.print(table)
+        console.print(Text(f"{name.replace('_', ' '):<14} {value}"), soft_wrap=True)
 
 
 def timeline(console: Console, answer: list[AuditRecord]) -> None:
-    """Show audit records, one line each."""
-    table = Table(title=f"{len(answer)} audit records", expand=False)
-    for name in ("seq", "at", "actor", "operation", "subject", "reason"):
-        table.add_column(name, no_wrap=name in ("seq", "at", "operation"), overflow="fold")
+    """Show audit records, one a line and whole: ids are there to be copied."""
     for record in answer:
+        told = [f"{record.seq:>6}", f"{record.at:%Y-%m-%d %H:%M:%S}", f"{record.operation:<11}"]
+        told += [record.actor, *record.subjects[:1]]
+        line = Text("  ".join(told))
         reason = " ".join(filter(None, (record.reason, record.detail)))
-        subject = record.subjects[0] if record.subjects else ""
-        at = f"{record.at:%Y-%m-%d %H:%M:%S}"
-        cells = (str(record.seq), at, record.actor, record.operation.value, subject, reason)
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
+        if reason:
+            line.append(f"  {reason}", style="yellow")
+        console.print(line, soft_wrap=True)
+    console.print(Text(f"{len(answer)} audit records", style="dim"))
 
 
 def quoted(content: str) -> str:

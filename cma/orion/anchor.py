@@ -62,7 +62,7 @@ def locked(path: Path, *, create: bool = False) -> Iterator[int]:
             f"cannot open the anchor file: {error.strerror}",
             field="anchor",
             value=path.name,
-            remedy="restore the file together with its store, or restore a snapshot",
+            remedy="restore the file together with its store, or go back to a backup",
         ) from error
     try:
         _lock(descriptor, path)
@@ -111,8 +111,7 @@ def advancing(path: Path, store_id: str, base: int) -> Iterator[Callable[[Anchor
                 "the anchor, or the store under it, was replaced while the store was open",
                 field="anchor",
                 value=path.name,
-                remedy="keep both files as they are; put the matching pair back or restore a "
-                "snapshot",
+                remedy="keep both files as they are; put the matching pair back",
             )
 
         def move(anchor: Anchor) -> None:

@@ -179,5 +179,5 @@ def _broken(seq: int, message: str) -> StoreRefusedError:
         Reason.CHAIN_BROKEN,
         message,
         field=f"audit[{seq}]",
-        remedy="keep the files as they are and restore a snapshot from before this record",
+        remedy="keep the files as they are and go back to a backup from before this record",
     )

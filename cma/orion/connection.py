@@ -88,7 +88,7 @@ def database_errors(path: Path) -> Iterator[None]:
             f"the database cannot be read: {error}",
             field="store",
             value=path.name,
-            remedy="keep the file as it is and restore a snapshot",
+            remedy="keep the file as it is and go back to a backup of both files",
         ) from error
     except _DISK as error:
         raise StoreUnavailableError(

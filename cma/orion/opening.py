@@ -121,7 +121,7 @@ def accepted_store(path: Path, vfs: str | None) -> str:
             "the file is no CMA store, or its head is damaged",
             field="store",
             value=path.name,
-            remedy="name the file that Memory.open created, or restore a snapshot",
+            remedy="name the file that Memory.open created, or go back to a backup",
         ) from error
     try:
         named = connection.execute("SELECT store_id FROM store").fetchone()
@@ -131,7 +131,7 @@ def accepted_store(path: Path, vfs: str | None) -> str:
                 "the store has lost its name",
                 field="store",
                 value=path.name,
-                remedy="keep the file as it is and restore a snapshot",
+                remedy="keep the file as it is and go back to a backup of both files",
             )
         store_id = str(named[0])
         with locked(anchor_path(path)) as anchor_file:
@@ -155,7 +155,7 @@ def _agree_with_anchor(
             "the anchor file holds no valid anchor",
             field="anchor",
             value=anchor_path(path).name,
-            remedy="put the right .head file back, or restore a snapshot",
+            remedy="put the right .head file back, or go back to a backup",
         )
     row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (anchor.seq,)).fetchone()
     if anchor.store_id != store_id or row is None or row[0] != anchor.head:
@@ -166,7 +166,7 @@ def _agree_with_anchor(
             + ("does not hold" if row is None else "holds differently"),
             field="anchor",
             value=anchor_path(path).name,
-            remedy="keep both files as they are; put the matching pair back or restore a snapshot",
+            remedy="keep both files as they are; put the matching pair back or go back to a backup",
         )
     seq, head, _ = head_of(connection)
     if seq > anchor.seq:

@@ -141,7 +141,7 @@ def damaged_record() -> StoreRefusedError:
         Reason.STATE_DISAGREES,
         "a stored record is not as it was written",
         field="record",
-        remedy="see what `cma verify` says, keep the file as it is and restore a snapshot",
+        remedy="see what `cma verify` says; keep the file and go back to a backup",
     )
 
 

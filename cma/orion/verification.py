@@ -52,7 +52,7 @@ def verify_store(store: Store) -> Verification:
                 f"the database says: {answer}",
                 field="store",
                 value=store.path.name,
-                remedy="keep the file as it is and restore a snapshot",
+                remedy="keep the file as it is and go back to a backup of both files",
             )
         told: dict[str, str] = {}
         latest: dict[str, int] = {}
@@ -120,7 +120,7 @@ def _check_anchor(store: Store, anchor: Anchor | None, last: int) -> bool:
             "store and anchor tell different histories",
             field="anchor",
             value=anchor_path(store.path).name,
-            remedy="keep both files as they are and restore a snapshot",
+            remedy="keep both files as they are and go back to a backup of both files",
         )
     return anchor.seq == last
 
@@ -200,5 +200,5 @@ def _disagrees(place: str, message: str) -> StoreRefusedError:
         Reason.STATE_DISAGREES,
         message,
         field=place,
-        remedy="keep the file as it is and restore a snapshot",
+        remedy="keep the file as it is and go back to a backup of both files",
     )

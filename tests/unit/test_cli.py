@@ -106,7 +106,8 @@ def test_recall_takes_the_settings_of_the_library(path: Path) -> None:
 def test_recall_of_nothing_is_an_answer(path: Path) -> None:
     result = run("recall", path, "zebra")
     assert result.exit_code == 0
-    assert "0 of at most 10 cells" in result.stdout
+    assert "nothing was found in the scope global" in result.stdout
+    assert "--scope session:<id>" in result.stdout
     assert answered("recall", path, "zebra")["hits"] == []
 
 
