@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -16,6 +17,7 @@ from omegaconf import DictConfig
 from experiments import overrides
 from experiments.failures import ExperimentError, UsageError
 from experiments.running import announce, run
+from experiments.runs import check_writable
 from experiments.teaching import help_text
 
 OTHER_CONFIG_FLAGS = ("config_path", "config_name", "config_dir", "experimental_rerun")
@@ -53,6 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _say(f"error: {problem}")
             _say("nothing was run; python -m experiments --help shows examples")
             return UsageError.exit_status
+        try:
+            check_writable(Path(overrides.value_of("paths.runs", parsed.overrides)).expanduser())
+        except UsageError as error:
+            _say(f"error: {error}")
+            return error.exit_status
     sys.argv = [sys.argv[0], *given]
     try:
         app()

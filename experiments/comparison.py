@@ -119,7 +119,7 @@ class Comparison:
         return lines
 
     def figures(self, judged: list[Judged]) -> dict[str, Figure]:
-        """Headline figures: every row by name, and one each for the paper's overlap and BM25."""
+        """Headline figures: every row by name, and one each for plain overlap and BM25."""
         place = METRICS.index(HEADLINE)
         columns = np.column_stack([each.values[:, place] for each in judged])
         found = dict(

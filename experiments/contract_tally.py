@@ -22,6 +22,7 @@ from typing import Any, Literal
 import pandas as pd
 import yaml
 
+from experiments import ranges
 from experiments.failures import ExperimentError, UsageError
 from experiments.result import Figure, Result
 from experiments.runs import ROOT
@@ -58,8 +59,9 @@ def check(settings: Settings) -> None:
             f"tally.suite={settings.tally.suite} does not exist; give a folder or file of contract "
             "tests below the checkout, for example tests/contracts"
         )
-    if settings.tally.timeout_seconds <= 0:
-        raise UsageError("tally.timeout_seconds must be positive")
+    ranges.whole("seed", settings.seed, 0, ranges.SEED_LIMIT)
+    patience = settings.tally.timeout_seconds
+    ranges.above("tally.timeout_seconds", patience, 0.0, ranges.PATIENCE_LIMIT)
 
 
 def run(settings: Settings, folder: Path) -> Result:  # noqa: ARG001

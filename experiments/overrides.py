@@ -88,6 +88,15 @@ def problems(overrides: Sequence[str]) -> list[str]:
     return _composing_problem(overrides)
 
 
+def value_of(key: str, given: Sequence[str]) -> str:
+    """Return what a key that is not swept gets from right overrides, else its default."""
+    value = flattened()[key]
+    for override in OverridesParser.create().parse_overrides(list(given)):
+        if override.key_or_group == key and not override.is_sweep_override():
+            value = override.value()
+    return str(value)
+
+
 def _composing_problem(overrides: Sequence[str]) -> list[str]:
     """Compose as Hydra will, to report a wrong type or a missing choice without a traceback."""
     try:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from cma import CmaError
+from cma.orion.analysis import ANALYSERS
+from cma.orion.scoring import LEXICAL
+from experiments import ranges
 from experiments.comparison import Comparison, Judged
 from experiments.data.conversations import Corpus, Question
-from experiments.engines import Row, retrieval, retrieval_of, rows
+from experiments.engines import Row, rows
 from experiments.evaluation import CUTOFFS
 from experiments.failures import UsageError
 from experiments.ingest import ingested
@@ -27,29 +30,30 @@ from experiments.result import Figure, Result
 from experiments.settings import Settings
 
 Rankings = Mapping[str, list[str]]
+LIMIT = 1_000_000
+RESAMPLES_LIMIT = 1_000_000
+K1_LIMIT = 1000.0
+HALF_LIFE_LIMIT = 1e12
+WEIGHT_LIMIT = 1e6
+"""Ends of ranges; weights and half-life end where CMA's own do."""
 
 
 def check(settings: Settings) -> None:
     """Refuse settings that make no comparison."""
-    asked = settings.evaluation
-    if asked.limit < max(CUTOFFS):
-        raise UsageError(
-            f"evaluation.limit={asked.limit} is too small: recall@{max(CUTOFFS)} needs as many"
-        )
-    if asked.resamples < 1:
-        raise UsageError("evaluation.resamples must be at least 1")
-    if not 0.0 < asked.confidence < 1.0:
-        raise UsageError("evaluation.confidence must lie between 0 and 1, for example 0.95")
-    if settings.seed < 0:
-        raise UsageError("seed must not be negative")
-    try:
-        for analyser in asked.analysers:
-            retrieval_of(settings.retrieval, analyser)
-            for scorer in asked.scorers:
-                retrieval(analyser, scorer, retrieval_of(settings.retrieval, analyser).coefficients)
-        found = rows(asked, settings.retrieval)
-    except (CmaError, ValueError) as error:
-        raise UsageError(f"evaluation or retrieval settings: {error}") from error
+    asked, hand_set = settings.evaluation, settings.retrieval
+    ranges.whole("seed", settings.seed, 0, ranges.SEED_LIMIT)
+    ranges.whole("evaluation.limit", asked.limit, max(CUTOFFS), LIMIT)
+    ranges.whole("evaluation.resamples", asked.resamples, 1, RESAMPLES_LIMIT)
+    ranges.between("evaluation.confidence", asked.confidence, 0.0, 1.0)
+    ranges.number("evaluation.peer_k1", asked.peer_k1, 0.0, K1_LIMIT)
+    ranges.number("evaluation.peer_b", asked.peer_b, 0.0, 1.0)
+    ranges.names("evaluation.analysers", asked.analysers, ANALYSERS)
+    ranges.names("evaluation.scorers", asked.scorers, LEXICAL)
+    ranges.names("retrieval.lexical", [hand_set.lexical], LEXICAL)
+    ranges.above("retrieval.half_life_seconds", hand_set.half_life_seconds, 0.0, HALF_LIFE_LIMIT)
+    for name, weight in asdict(hand_set.coefficients).items():
+        ranges.number(f"retrieval.coefficients.{name}", weight, -WEIGHT_LIMIT, WEIGHT_LIMIT)
+    found = rows(asked, hand_set)
     if not found:
         raise UsageError("nothing to compare: give at least one analyser and one scorer")
     names = [row.name for row in found]
@@ -161,8 +165,8 @@ def _notes(settings: Settings, corpus: Corpus) -> list[str]:
     ]
     if asked.peer:
         notes.append(
-            "The headline of BM25 is its best analyser's row; that of overlap is the paper's kind, "
-            "the plain analyser's."
+            "The headline of BM25 is its best analyser's row; that of overlap, the paper's lexical "
+            "part alone, is the plain analyser's."
         )
     if corpus.problems:
         notes.append(

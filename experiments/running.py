@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments import machine, runs
+from experiments import leftovers, machine, runs
 from experiments.data.conversations import Corpus
 from experiments.data.loading import load
 from experiments.disclosure import scrub
 from experiments.dispatch import lookup
 from experiments.failures import RunFailedError
+from experiments.headline import headline
 from experiments.settings import Settings
 
 VOLATILE = {
@@ -59,8 +60,12 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
         data=corpus.records if corpus else (),
     )
     place = identity.place(Path(settings.paths.runs).expanduser())
+    for name in leftovers.remove(place.parent):
+        _log.warning("removed what a killed run had left: %s", place.parent / name)
     if settings.resume and runs.finished(place, identity):
         return Outcome(place, reused=True)
+    if settings.resume and runs.tampered(place):
+        _log.warning("%s was changed after its run, so it runs again", place / "result.json")
     started = datetime.now(UTC)
     failure: Exception | None = None
     with runs.prepared(place) as folder:
@@ -71,7 +76,8 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
                 runs.write_result(folder, identity, result)
             except Exception as error:
                 failure = error
-                _file_log.error("%s", "".join(traceback.format_exception(error)))
+                trace = "".join(traceback.format_exception(error))
+                _file_log.error("%s", runs.writable(trace))
                 runs.write_failure(folder, identity, error)
         finished = datetime.now(UTC)
         described = machine.describe(runs.ROOT, started, finished)
@@ -110,7 +116,7 @@ class _Scrubbed(logging.Formatter):
 @contextmanager
 def _logged(folder: Path) -> Iterator[None]:
     """Keep a log of the run beside its result; tracebacks go there and not to the terminal."""
-    handler = logging.FileHandler(folder / "log.txt", encoding="utf-8")
+    handler = logging.FileHandler(folder / "log.txt", encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(_Scrubbed("%(asctime)s %(levelname)s %(message)s"))
     level = _log.level
     _log.setLevel(logging.INFO)
@@ -126,7 +132,10 @@ def _logged(folder: Path) -> Iterator[None]:
 
 
 def announce(outcome: Outcome) -> None:
-    """Tell on standard output where the result lies."""
+    """Tell on standard output what was found, in one line, and where the result lies."""
+    found = headline(outcome.place)
+    if found is not None:
+        sys.stdout.write(found + "\n")
     if outcome.reused:
         sys.stdout.write(f"already done: {outcome.place}; resume=false to run anew\n")
     else:

@@ -6,7 +6,9 @@ Rules:
 - `result.json`, `config.yaml` and the tables are deterministic; `machine.json` and `log.txt` hold
   what is not. None holds a host name, a user name or an absolute path.
 - A run is prepared in a hidden folder beside its place and renamed into it, failed runs too.
-- Only a run whose result says `ok` and whose tables still have their recorded digests is reused.
+- Only a run whose result says `ok` and which, tables and `result.json` itself, still has the
+  recorded digests is reused; results of before there was a `result_digest` need not have one.
+- A folder being prepared is locked, so that what a killed run left can be told apart.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from typing import Any
 
 import yaml
 
+from experiments import leftovers
 from experiments.data.conversations import DataRecord
 from experiments.disclosure import scrub
+from experiments.failures import UsageError
 from experiments.result import DIGITS, Result
 
 FORMAT = "cma.result/1"
@@ -94,27 +98,64 @@ def finished(place: Path, identity: Identity) -> bool:
             and result["status"] == "ok"
             and result["run_id"] == identity.run_id
             and result["config_hash"] == identity.config_hash
+            and intact(result)
             and all(
                 _file_digest(place / name) == digest
                 for name, digest in result["table_digests"].items()
             )
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
+
+
+def tampered(place: Path) -> bool:
+    """Tell whether `place` holds a result that is not what its run wrote."""
+    try:
+        return not intact(json.loads((place / "result.json").read_bytes()))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
+
+
+def intact(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result has the digest that it records over all the rest of itself."""
+    rest = {key: value for key, value in result.items() if key != "result_digest"}
+    return "result_digest" not in result or result["result_digest"] == _digest(rest)
 
 
 @contextmanager
 def prepared(place: Path) -> Iterator[Path]:
     """Yield an empty folder that takes `place` when the block ends, or vanishes if it raises."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise _unwritable(place.parent, error) from error
     try:
         folder.chmod(0o755)
-        yield folder
-        _replace(folder, place)
+        with leftovers.locked(folder):
+            yield folder
+            _replace(folder, place)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def check_writable(runs: Path) -> None:
+    """Raise UsageError where nothing can be written below `runs`; leaves nothing behind."""
+    there = runs.absolute()
+    try:
+        while not there.exists():
+            there = there.parent
+        os.rmdir(tempfile.mkdtemp(prefix=".writable-", dir=there))
+    except OSError as error:
+        raise _unwritable(runs, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"nothing can be written to {folder} ({error.strerror}); "
+        "give another place for results: paths.runs=FOLDER"
+    )
 
 
 def write_result(folder: Path, identity: Identity, result: Result) -> None:
@@ -142,7 +183,7 @@ def write_failure(folder: Path, identity: Identity, error: BaseException) -> Non
         folder,
         identity,
         status="failed",
-        error={"type": type(error).__name__, "message": scrub(str(error), ROOT)},
+        error={"type": type(error).__name__, "message": writable(scrub(str(error), ROOT))},
         figures={},
         table_digests={},
         data=[asdict(record) for record in identity.data],
@@ -152,7 +193,13 @@ def write_failure(folder: Path, identity: Identity, error: BaseException) -> Non
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write indented JSON with a final newline."""
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def writable(text: str) -> str:
+    """Return the text with what UTF-8 cannot hold (halves of surrogate pairs) written out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _write(
@@ -167,24 +214,22 @@ def _write(
     notes: list[str],
 ) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump(dict(identity.config), sort_keys=True))
-    write_json(
-        folder / "result.json",
-        {
-            "format": FORMAT,
-            "experiment": identity.experiment,
-            "run_id": identity.run_id,
-            "config_hash": identity.config_hash,
-            "source_digest": identity.source_digest,
-            "seed": identity.seed,
-            "status": status,
-            "error": error,
-            "data": data,
-            "figures": figures,
-            "tables": sorted(table_digests),
-            "table_digests": dict(sorted(table_digests.items())),
-            "notes": notes,
-        },
-    )
+    content = {
+        "format": FORMAT,
+        "experiment": identity.experiment,
+        "run_id": identity.run_id,
+        "config_hash": identity.config_hash,
+        "source_digest": identity.source_digest,
+        "seed": identity.seed,
+        "status": status,
+        "error": error,
+        "data": data,
+        "figures": figures,
+        "tables": sorted(table_digests),
+        "table_digests": dict(sorted(table_digests.items())),
+        "notes": notes,
+    }
+    write_json(folder / "result.json", content | {"result_digest": _digest(content)})
 
 
 def _replace(folder: Path, place: Path) -> None:

@@ -22,6 +22,8 @@ Examples
       say where locomo/locomo10.json lies; CMA_DATA_DIR=/folder/with/data does the same
   python -m experiments experiment=retrieval retrieval.coefficients.link=0.3
       another hand-set coefficient
+  python -m experiments -m experiment=retrieval data=generated retrieval.coefficients.link=0,0.1,0.3
+      a run for each of them; python -m reports compares them under "Runs with other settings"
   python -m experiments experiment=retrieval store=kept
       keep the filled stores in the run directory, for `cma recall` and `cma explain`
   python -m experiments experiment=retrieval resume=false

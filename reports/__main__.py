@@ -11,14 +11,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from reports.figures import gather, write_figures
 from reports.page import figure_table, render
 from reports.sections import sections
 from reports.tables import write_table
+from reproductions.ending import ended
+from reproductions.inputs import CorruptInputError, read_json, runs_folder
 from reproductions.judged import JudgedClaims, read_judged
-from reproductions.results import CorruptInputError, Run, choose, read_json, read_runs
+from reproductions.results import Run, choose, read_runs
 
 EXAMPLES = """\
 examples:
@@ -29,13 +31,16 @@ written below OUT: index.html, figures.json, tables/*.csv|md|tex, plots/*.png|sv
 exit status: 0 written, 2 wrong request or unreadable file
 """
 LISTING = "written.json"
+FOLDERS = ("tables", "plots")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        page = report(options.runs, options.out)
+        page = report(runs_folder(options.runs), options.out)
+    except BrokenPipeError:
+        raise  # nobody reads on: no matter of files
     except (CorruptInputError, OSError) as error:
         print(f"python -m reports: {error}", file=sys.stderr)
         return 2
@@ -45,12 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def report(runs: Path, out: Path) -> Path:
     """Write the whole report below `out`; return the page's path."""
-    choices = choose(read_runs(runs))
+    earlier = _written_before(out)
+    found_runs = read_runs(runs)
+    choices = choose(found_runs)
     chosen = [choice.run for choice in choices.values() if choice.run is not None]
     speaking = [c.run for c in choices.values() if c.run is not None and not c.stale]
     judged = read_judged(runs / "claims.json")
     gathered = gather(speaking, runs, judged)
-    found = sections(choices)
+    found = sections(choices, found_runs)
     text = render(found, gathered, judged, _unseen(judged, chosen))
     written: list[Path] = []
     tables = [table for section in found for table in section.tables]
@@ -62,7 +69,7 @@ def report(runs: Path, out: Path) -> Path:
     write_figures(gathered, out / "figures.json")
     page = out / "index.html"
     page.write_text(text, encoding="utf-8")
-    _remove_leftovers(out, written)
+    _remove_leftovers(out, earlier, written)
     for section in found:
         if section.state != "measured":
             print(f"{section.title}: {section.message} Run: {section.command}")
@@ -79,15 +86,33 @@ def _unseen(judged: JudgedClaims | None, chosen: Iterable[Run]) -> list[str]:
     return sorted({row.run for row in judged.claims if row.run and row.run not in shown})
 
 
-def _remove_leftovers(out: Path, written: Iterable[Path]) -> None:
+def _written_before(out: Path) -> list[str]:
+    """Return what the last report here wrote; a name that no report writes is refused."""
+    listing = out / LISTING
+    names = read_json(listing) if listing.is_file() else []
+    for name in names if isinstance(names, list) else [names]:
+        if not (isinstance(names, list) and isinstance(name, str) and _is_ours(out, name)):
+            raise CorruptInputError(
+                f"{listing}: {name!r} is no file that a report writes; remove the listing"
+            )
+    return list(names)
+
+
+def _is_ours(out: Path, name: str) -> bool:
+    """Tell whether a listed name is `tables/x` or `plots/x`, and really lies inside `out`."""
+    parts = PurePosixPath(name).parts
+    if len(parts) != 2 or parts[0] not in FOLDERS or ".." in parts or "\0" in name:
+        return False
+    return (out / name).resolve().is_relative_to(out.resolve())
+
+
+def _remove_leftovers(out: Path, earlier: Iterable[str], written: Iterable[Path]) -> None:
     """Remove what the last report here wrote and this one did not; keep the list for the next."""
     listing = out / LISTING
     now = sorted(path.relative_to(out).as_posix() for path in written)
-    before = read_json(listing) if listing.is_file() else []
-    for name in before if isinstance(before, list) else []:
-        path = out / str(name)
-        if name not in now and path.parent.parent == out and path.is_file():
-            path.unlink()
+    for name in earlier:
+        if name not in now and (out / name).is_file():
+            (out / name).unlink()
     listing.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
 
 
@@ -98,10 +123,10 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of run directories")
+    parser.add_argument("--runs", type=Path, help="folder of run directories (default: runs)")
     parser.add_argument("--out", type=Path, default=Path("reports/out"), help="where to write")
     return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

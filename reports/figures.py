@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reproductions.inputs import CorruptInputError, finite, first_problem, read_json
 from reproductions.judged import JudgedClaims
-from reproductions.results import CorruptInputError, Figure, Run, finite, first_problem, read_json
+from reproductions.results import Figure, Run
 
 
 @dataclass

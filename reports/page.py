@@ -33,6 +33,11 @@ CLASSES = {
     Verdict.NOT_RUN: ("none", "○"),
     Verdict.FAILED: ("bad", "✕"),
 }
+RECALL_CARDS = (
+    ("overlap", "The paper's lexical part alone (overlap)"),
+    ("hand_set.unicode.cma", "The whole hand-set score (our coefficients)"),
+    ("bm25", "BM25 at its best"),
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def render(
         style=style,
         script=script,
         policy=_policy(style, script),
-        cards=[*cards(gathered.figures), *_claims_card(judged)],
+        cards=[*cards(gathered.figures, _other_settings(sections)), *_claims_card(judged)],
         headlines=_headlines(sections),
         sections=sections,
         claims=_claims(judged, sections) if judged else None,
@@ -78,8 +83,13 @@ def render(
     )
 
 
-def cards(figures: Mapping[str, Mapping[str, Any]]) -> list[Card]:
-    """Return the headline cards of those figures that were measured."""
+def cards(
+    figures: Mapping[str, Mapping[str, Any]], other_settings: Mapping[str, str]
+) -> list[Card]:
+    """Return the headline cards of those figures that were measured.
+
+    `other_settings` holds the overrides of runs that were made with other settings, by run.
+    """
     found = []
     for key, label in (
         ("contracts.orion", "Orion contracts passed"),
@@ -88,14 +98,13 @@ def cards(figures: Mapping[str, Mapping[str, Any]]) -> list[Card]:
         if key in figures:
             entry = figures[key]
             whole = f" / {entry['n']:g}" if "n" in entry else ""
-            found.append(
-                Card(label, f"{entry['value']:g}{whole}", "tests counted by contract", key)
-            )
+            detail = "tests counted by contract" + _with(other_settings, entry)
+            found.append(Card(label, f"{entry['value']:g}{whole}", detail, key))
     data = next(
         (name for name in ("locomo", "generated") if f"{name}.recall10.overlap" in figures), ""
     )
     names = {"locomo": "LoCoMo", "generated": "generated conversations"}
-    for row, label in (("overlap", "Paper's overlap"), ("bm25", "BM25 at its best")):
+    for row, label in RECALL_CARDS:
         key = f"{data}.recall10.{row}"
         if key not in figures:
             continue
@@ -106,8 +115,22 @@ def cards(figures: Mapping[str, Mapping[str, Any]]) -> list[Card]:
             low, high = entry["interval"]
             detail = f"95% interval {100 * low:.1f} to {100 * high:.1f}; {detail}"
             bar = (100 * entry["value"], 100 * low, 100 * high)
+        detail += _with(other_settings, entry)
         found.append(Card(f"{label}, recall@10", f"{100 * entry['value']:.1f}%", detail, key, bar))
     return found
+
+
+def _other_settings(sections: Sequence[Section]) -> dict[str, str]:
+    return {
+        dict(section.facts).get("Run", ""): section.other_settings
+        for section in sections
+        if section.other_settings
+    }
+
+
+def _with(other_settings: Mapping[str, str], entry: Mapping[str, Any]) -> str:
+    given = other_settings.get(entry.get("run", ""))
+    return f"; with other settings: {given}" if given else ""
 
 
 def _claims_card(judged: JudgedClaims | None) -> list[Card]:
@@ -152,7 +175,9 @@ def _headlines(sections: Sequence[Section]) -> list[str]:
     first: dict[str, str] = {}
     for section in sections:
         if section.finding:
-            first.setdefault(section.experiment, section.finding)
+            other = section.other_settings
+            finding = section.finding + (f" With other settings: {other}." if other else "")
+            first.setdefault(section.experiment, finding)
     return list(first.values())
 
 

@@ -7,89 +7,30 @@ and the finding are of the labels as published. Shares carry their interval and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from reports.plots import Plot, Series, category_dots, recall_curves
+from reports.retrieval_values import (
+    HEADLINE,
+    PEER,
+    Measured,
+    data_label,
+    measured,
+    row_label,
+    scorer_label,
+)
 from reports.tables import Table, table, with_interval
-from reproductions.results import CorruptInputError, Run, finite
+from reproductions.results import Run
 
-HEADLINE = "recall@10"
 METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
-PEER = "bm25s"
 OVERVIEW = "Mean over n questions with its interval; best recall@10 first."
 HAND_SET = (
-    " hand set: overlap, confidence, importance, recency and link support, weighted by hand; the "
-    "other rows are lexical alone."
+    " hand set: the whole hand-set score of overlap, confidence, importance, recency and link "
+    "support (our coefficients: the paper publishes none); the other rows are lexical alone."
 )
 PAPER_ROW = ("overlap", "unicode", "cma")
-_DATA = {"locomo": "LoCoMo", "generated": "generated conversations"}
-_SCORERS = {
-    "overlap": "overlap", "idf_overlap": "idf overlap", "jaccard": "Jaccard", "bm25": "BM25",
-}  # fmt: skip
+HAND_SET_ROW = ("hand_set", "unicode", "cma")
 _HEADS = {"ndcg@10": "nDCG@10", "mrr": "MRR"}
 _ROW_HEADS = {"scorer": "Scorer", "analyser": "Analyser", "engine": "Engine"}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One value of the long table."""
-
-    labels: str
-    scorer: str
-    analyser: str
-    engine: str
-    category: str
-    metric: str
-    value: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """Which row of the comparison this belongs to."""
-        return (self.scorer, self.analyser, self.engine)
-
-    @property
-    def share(self) -> str:
-        """The value with its interval."""
-        return with_interval(self.value, self.low, self.high)
-
-
-def data_label(name: str) -> str:
-    """Return a data set's name for a heading."""
-    return _DATA.get(name, name)
-
-
-def scorer_label(name: str) -> str:
-    """Return a scorer's name for a reader."""
-    return _SCORERS.get(name, name.replace("_", " "))
-
-
-def measured(run: Run) -> list[Measured]:
-    """Return the long table, checked; a value that is no finite number is an error."""
-    rows = run.table("recall.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a retrieval run without recall.csv; "
-            "run: python -m experiments experiment=retrieval resume=false"
-        )
-    found = []
-    for row in rows:
-        try:
-            numbers = [float(row[key]) for key in ("value", "low", "high")]
-            texts = [row[key] for key in ("labels", "scorer", "analyser", "engine")]
-            count = int(float(row["n"]))
-            place = (row["category"], row["metric"])
-        except (KeyError, ValueError, TypeError) as error:
-            raise CorruptInputError(f"{run.folder}/recall.csv: unreadable row ({error})") from error
-        if any(finite(number) is None for number in numbers):
-            raise CorruptInputError(f"{run.folder}/recall.csv: a value is no finite number")
-        value, low, high = numbers
-        found.append(
-            Measured(texts[0], texts[1], texts[2], texts[3], *place, value, low, high, count)
-        )
-    return found
 
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
@@ -111,7 +52,7 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
 
 
 def finding(values: Sequence[Measured], differences: Sequence[Mapping[str, str]], name: str) -> str:
-    """Return one sentence: the paper's overlap beside the peer's best row."""
+    """Return in words: the lexical part alone, the hand-set score, the peer's best row."""
     headline = [v for v in values if v.category == "all" and v.metric == HEADLINE]
     ours = next((v for v in headline if v.row == PAPER_ROW), None)
     peers = [v for v in headline if v.engine == PEER]
@@ -119,14 +60,18 @@ def finding(values: Sequence[Measured], differences: Sequence[Mapping[str, str]]
         return ""
     found = _percent(ours.value, ours.low, ours.high)
     text = (
-        f"On {name} the paper's kind of recall (overlap, unicode analyser) finds {found} of the "
-        "evidence turns among ten recalled cells"
+        f"On {name} the paper's lexical part alone (overlap, unicode analyser) finds {found} of "
+        "the evidence turns among ten recalled cells"
     )
+    whole = next((v for v in headline if v.row == HAND_SET_ROW), None)
+    if whole is not None:
+        text += "; the whole hand-set score (our coefficients: the paper publishes none) finds "
+        text += _percent(whole.value, whole.low, whole.high)
     if not peers:
         return f"{text}, over {ours.n:,} questions."
     best = max(peers, key=lambda v: v.value)
     text += f"; BM25 at its best ({best.analyser} analyser) finds "
-    text += f"{_percent(best.value, best.low, best.high)}, both over {ours.n:,} questions."
+    text += f"{_percent(best.value, best.low, best.high)}, each over {ours.n:,} questions."
     gap = next(
         (
             row
@@ -139,7 +84,9 @@ def finding(values: Sequence[Measured], differences: Sequence[Mapping[str, str]]
     )
     if gap:
         value, low, high = (100 * float(gap[key]) for key in ("value", "low", "high"))
-        text += f" Paired difference: {value:+.1f} points [{low:+.1f}, {high:+.1f}]."
+        text += (
+            f" Paired difference of overlap to BM25: {value:+.1f} points [{low:+.1f}, {high:+.1f}]."
+        )
     return text
 
 
@@ -259,7 +206,7 @@ def _plots(values: Sequence[Measured], anchor: str, name: str) -> tuple[Plot, ..
         category_dots(
             f"{anchor}-categories", dots, categories, f"Recall@10 by category on {name}",
             f"Dots with 95% intervals of recall at 10 by question category on {name}. "
-            f"Paper's overlap, unicode analyser: {paper}.",
+            f"The paper's lexical part alone (overlap), unicode analyser: {paper}.",
         ),
     )  # fmt: skip
 
@@ -272,12 +219,6 @@ def _series(values: Iterable[Measured], key: Callable[[Measured], object]) -> li
     # The peer comes last, so that its hollow dashes lie above the line that they should equal.
     ordered = sorted(points, key=lambda row: row[2] == PEER)
     return [Series(row[0], row[2], row_label(row), points[row]) for row in ordered]
-
-
-def row_label(row: tuple[str, str, str]) -> str:
-    """Return a row's name without its analyser."""
-    scorer, _, engine = row
-    return f"{scorer_label(scorer)} ({engine})" if engine == PEER else scorer_label(scorer)
 
 
 def _spoken(values: Iterable[Measured]) -> str:

@@ -6,13 +6,16 @@ command makes one. An experiment that this module does not know gets every table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports import retrieval, tally
+from reports import other_settings, retrieval, tally
 from reports.plots import Plot
+from reports.retrieval_values import data_label
 from reports.tables import Table, table
-from reproductions.results import Choice, CorruptInputError, DataSource, Run
+from reproductions.inputs import CorruptInputError
+from reproductions.results import Choice, DataSource, Run
 
 Builder = Callable[[Run, str], "Content"]
 
@@ -49,6 +52,8 @@ class Section:
     """`measured`, `missing`, `failed` or `stale`."""
     message: str = ""
     finding: str = ""
+    other_settings: str = ""
+    """The overrides of its run, where they go beyond the settings of the repository."""
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
     notes: tuple[str, ...] = ()
@@ -74,6 +79,10 @@ ABOUT: Mapping[str, About] = {
         "recalled from it, and the recalled cells are compared with the annotated evidence. "
         "BM25 by the bm25s library stands beside as a peer from outside.",
         limits=(
+            (
+                "overlap is the paper's lexical part alone; hand set is the whole hand-set score "
+                "(our coefficients: the paper publishes none)."
+            ),
             "This measures finding evidence and says nothing about answering the question.",
             "Peers get every analyser that CMA's scorers get; compare with the best row of a peer.",
             (
@@ -92,12 +101,30 @@ _BUILDERS: Mapping[str, Builder] = {
 }
 
 
-def sections(choices: Mapping[tuple[str, str], Choice]) -> list[Section]:
-    """Return the sections in page order; a wanted one without any run says how to make it."""
+def sections(choices: Mapping[tuple[str, str], Choice], runs: Iterable[Run] = ()) -> list[Section]:
+    """Return the sections in page order; a wanted one without any run says how to make it.
+
+    `runs` are all runs: those with other settings get a section of their own, the last one.
+    """
     wanted = dict.fromkeys([*WANTED, *choices])
     ordered = sorted(wanted, key=lambda key: (_about(key[0]).order, key not in WANTED, key))
-    return [_section(experiment, data_set, choices.get((experiment, data_set))) for
-            experiment, data_set in ordered]  # fmt: skip
+    found = [_section(experiment, data_set, choices.get((experiment, data_set))) for
+             experiment, data_set in ordered]  # fmt: skip
+    compared = other_settings.build(runs)
+    return [*found, _other_settings(compared)] if compared else found
+
+
+def _other_settings(compared: Table) -> Section:
+    return Section(
+        anchor=other_settings.ANCHOR,
+        experiment="retrieval",
+        title=other_settings.TITLE,
+        asked=other_settings.ASKED,
+        command=other_settings.EXAMPLE,
+        state="measured",
+        tables=(compared,),
+        notes=other_settings.NOTES,
+    )
 
 
 def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
@@ -106,7 +133,7 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
     command = f"python -m experiments experiment={experiment}" + (
         f" data={data_set}" if data_set else ""
     )
-    title = about.title + (f": {retrieval.data_label(data_set)}" if data_set else "")
+    title = about.title + (f": {data_label(data_set)}" if data_set else "")
     run = choice.run if choice else None
     if run is None:
         failed = choice.failed if choice else None
@@ -120,9 +147,12 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
             anchor, experiment, title, about.asked, command, state, message, limits=about.limits
         )
     message, state = "", "measured"
+    other = " ".join(run.machine.other_settings)
+    if other:
+        message = f"This run was made with other settings: {other}. "
     if choice is not None and choice.failed is not None:
         state = "stale" if choice.stale else "measured"
-        message = f"A later run, {choice.failed.result.run_id}, failed"
+        message += f"A later run, {choice.failed.result.run_id}, failed"
         message += (
             " after the sources changed: these values are of the earlier sources."
             if choice.stale
@@ -134,10 +164,11 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
         experiment=experiment,
         title=title,
         asked=about.asked,
-        command=command,
+        command=_again(run, command),
         state=state,
-        message=message,
+        message=message.strip(),
         finding=content.finding,
+        other_settings=other,
         tables=content.tables,
         plots=content.plots,
         notes=tuple(run.result.notes),
@@ -147,13 +178,20 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
     )
 
 
+def _again(run: Run, command: str) -> str:
+    """Return the command that makes a run again: `command` with what else its overrides say."""
+    known = ("experiment", "data", "resume")
+    more = [given for given in run.machine.overrides if given.split("=")[0] not in known]
+    return " ".join([command, *map(shlex.quote, more)])
+
+
 def _content(experiment: str, run: Run, anchor: str) -> Content:
     """Return what a run's tables give; a table without its columns or numbers is an error."""
     try:
         return _BUILDERS.get(experiment, _plain)(run, anchor)
     except CorruptInputError:
         raise
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         raise CorruptInputError(
             f"{run.folder}: a table lacks a column or a number ({error}); "
             f"run: python -m experiments experiment={experiment} resume=false"
@@ -194,6 +232,7 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         else machine.device,
         "Python": machine.python,
         "Revision": revision + (" with uncommitted changes" if machine.git_dirty else ""),
+        "Overrides": " ".join(machine.overrides),
         "Seed": "" if result.seed is None else str(result.seed),
         "Sources": result.source_digest[:16],
         "Settings": result.config_hash[:16],

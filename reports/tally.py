@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reports.plots import Plot, tally_bars
 from reports.tables import Table, table
-from reproductions.results import CorruptInputError, Run
+from reproductions.inputs import CorruptInputError
+from reproductions.results import Run
 
 VERSIONS = ("orion", "trifid", "lagoon", "eagle", "rosette")
 

@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from reproductions.claims import CLAIMS_FILE
+from reproductions.ending import ended
+from reproductions.inputs import CorruptInputError, runs_folder
 from reproductions.judge import Judgement, Verdict
 from reproductions.judged import JudgedClaims, judge_runs, shown_measured, shown_value, write_judged
-from reproductions.results import CorruptInputError
 
 EXAMPLES = """\
 examples:
@@ -45,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     wanted = {Verdict(name) for name in options.verdict} or set(Verdict)
     try:
-        judged = judge_runs(options.runs, options.claims)
-        out = options.out or options.runs / "claims.json"
+        runs = runs_folder(options.runs)
+        judged = judge_runs(runs, options.claims)
+        out = options.out or runs / "claims.json"
         write_judged(judged, out)
     except (CorruptInputError, OSError) as error:
         print(f"python -m reproductions: {error}", file=sys.stderr)
@@ -71,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of run directories")
+    parser.add_argument("--runs", type=Path, help="folder of run directories (default: runs)")
     parser.add_argument("--claims", type=Path, default=CLAIMS_FILE, help="another claims file")
     parser.add_argument("--out", type=Path, help="where to write (default: RUNS/claims.json)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -132,4 +134,4 @@ def _show_plain(rows: Sequence[Judgement], judged: JudgedClaims) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

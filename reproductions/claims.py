@@ -11,10 +11,9 @@ import re
 from pathlib import Path
 from typing import Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from reproductions.results import CorruptInputError, finite, first_problem
+from reproductions.inputs import CorruptInputError, finite, first_problem, read_yaml
 
 CLAIMS_FORMAT = "cma.claims/1"
 CLAIMS_FILE = Path(__file__).with_name("claims.yaml")
@@ -90,10 +89,7 @@ class ClaimsFile(BaseModel):
 
 def load_claims(path: Path = CLAIMS_FILE) -> ClaimsFile:
     """Return the claims, or raise `CorruptInputError` naming the claim and the key."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CorruptInputError(f"{path.name}: cannot be read: {error}") from error
+    raw = read_yaml(path)
     try:
         return ClaimsFile.model_validate(raw)
     except ValidationError as error:

@@ -19,7 +19,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from reproductions.claims import TALLY, Claim
-from reproductions.results import Choice, Figure, Run, finite, of_experiment
+from reproductions.inputs import finite
+from reproductions.results import Choice, Figure, Run, of_experiment
 
 EXPERIMENT_CONFIGS = Path(__file__).resolve().parents[1] / "configs" / "experiment"
 

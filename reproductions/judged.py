@@ -15,14 +15,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reproductions.claims import CLAIMS_FILE, load_claims
+from reproductions.inputs import CorruptInputError, first_problem, read_json
 from reproductions.judge import Judgement, Verdict, judge_all
-from reproductions.results import (
-    CorruptInputError,
-    choose,
-    first_problem,
-    read_json,
-    read_runs,
-)
+from reproductions.results import choose, read_runs
 
 
 class ClaimFigure(BaseModel):

@@ -6,7 +6,8 @@ Rules kept here:
 * only a run with status `ok` can be chosen, the newest of its experiment and data set; a run with
   settings of its own (a small trial, a point of a sweep) speaks only where there is no other;
 * a newer run that failed after the sources changed makes the older one stale: it no longer speaks;
-* a table whose digest is not the recorded one is refused;
+* a table or a `result.json` whose digest is not the recorded one is refused; a result from before
+  there was a `result_digest` need not have one;
 * reading a run changes nothing on disk.
 """
 
@@ -16,21 +17,27 @@ import csv
 import hashlib
 import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reproductions.inputs import (
+    CorruptInputError,
+    finite,
+    first_problem,
+    read_json,
+    read_yaml,
+)
 
 RESULT_FORMAT = "cma.result/1"
 UNKNOWN_DEVICE = "not recorded"
-
-
-class CorruptInputError(ValueError):
-    """A file that should hold results or claims cannot be read as such."""
+PLAIN = frozenset(
+    {"experiment", "data", "data.download", "data.timeout_seconds", "store", "resume", "progress"}
+)
+"""Keys of overrides that leave a run one with the settings of the repository."""
 
 
 class _Loose(BaseModel):
@@ -106,8 +113,14 @@ class Machine(_Loose):
     @property
     def as_configured(self) -> bool:
         """Whether the run had the settings of the repository, apart from which data it is on."""
-        names = {given.split("=")[0].lstrip("+~") for given in self.overrides}
-        return names <= {"experiment", "data", "store", "resume", "progress"}
+        return not self.other_settings
+
+    @property
+    def other_settings(self) -> tuple[str, ...]:
+        """Overrides that set more than which experiment, on which data, and how it is kept."""
+        return tuple(
+            given for given in self.overrides if given.split("=")[0].lstrip("+~") not in PLAIN
+        )
 
 
 @dataclass(frozen=True)
@@ -163,42 +176,33 @@ class Choice:
     """True where `run` was superseded by a failure of changed sources: it no longer speaks."""
 
 
-def finite(value: object) -> float | int | None:
-    """Return `value` where it is a finite number, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if math.isfinite(value) else None
-
-
-def read_json(path: Path) -> Any:
-    """Return the parsed file, or raise an error that names it and what to do."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CorruptInputError(
-            f"{path}: cannot be read as JSON ({error}); remove it and run the experiment again"
-        ) from error
-
-
 def read_run(folder: Path) -> Run:
     """Return one run directory; a missing machine or config file leaves those parts empty."""
     path = folder / "result.json"
     try:
-        result = Result.model_validate(read_json(path))
+        content = read_json(path)
+        result = Result.model_validate(content)
         machine_path = folder / "machine.json"
         machine = Machine.model_validate(read_json(machine_path) if machine_path.is_file() else {})
     except ValidationError as error:
         raise CorruptInputError(
             f"{folder}: not a run of format {RESULT_FORMAT}: {first_problem(error)}"
         ) from error
-    config: Any = {}
+    if content.get("result_digest", _digest_of_rest(content)) != _digest_of_rest(content):
+        raise CorruptInputError(
+            f"{path}: changed after the run that wrote it; "
+            f"run: python -m experiments experiment={result.experiment}"
+        )
     config_path = folder / "config.yaml"
-    if config_path.is_file():
-        try:
-            config = yaml.safe_load(config_path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise CorruptInputError(f"{config_path}: not YAML: {error}") from error
+    config = read_yaml(config_path) if config_path.is_file() else {}
     return Run(folder, result, machine, config if isinstance(config, Mapping) else {})
+
+
+def _digest_of_rest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over all of a result but the digest itself, as its run computed it."""
+    rest = {key: value for key, value in content.items() if key != "result_digest"}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_runs(root: Path) -> list[Run]:
@@ -236,11 +240,3 @@ def choose(runs: Iterable[Run]) -> dict[tuple[str, str], Choice]:
 def of_experiment(choices: Mapping[tuple[str, str], Choice], experiment: str) -> Iterator[Choice]:
     """Yield the choices of one experiment, one a data set."""
     return (choice for choice in choices.values() if choice.experiment == experiment)
-
-
-def first_problem(error: ValidationError) -> str:
-    """Return the first problem of a validation as one line: place, what is wrong."""
-    problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"]) or "the file"
-    more = error.error_count() - 1
-    return f"{place}: {problem['msg']}" + (f" (and {more} more)" if more else "")

@@ -23,7 +23,7 @@ from cma.orion.connection import (
     use_write_ahead_log,
 )
 from cma.values.clock import Clock, in_utc
-from cma.values.errors import Reason, StoreRefusedError
+from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 
 AUDIT_FIELDS = "seq, operation, subject, generation, record, hash"
 AUDIT_INSERT = (
@@ -177,3 +177,31 @@ def _agree_with_anchor(
         for _ in verified(rows, store_id, seq=anchor.seq, head=anchor.head):
             pass
         write_anchor(anchor_file, Anchor(store_id, seq, head), slots)
+
+
+def store_path(path: object) -> Path:
+    """Return where a store lies, its folder without links; refuse what is no path."""
+    try:
+        if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+            raise ValueError("not a path")
+        place = Path(path)
+        place = place.parent.resolve() / place.name
+        place.exists()
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            f"no store can lie there: {error}",
+            field="store",
+            value=path,
+            remedy="give the path of a file in a folder that you may use",
+        ) from error
+    return place
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return device and number of the file at a path, None where none is."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

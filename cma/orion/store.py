@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
@@ -19,6 +20,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -36,7 +38,9 @@ from cma.orion.opening import (
     STORE_ACTOR,
     accepted_store,
     create_store,
+    file_identity,
     head_of,
+    store_path,
 )
 from cma.orion.reads import Read, ReadQueue
 from cma.orion.transition import Transition
@@ -65,10 +69,13 @@ class Store:
         self._local = threading.local()
         # A thread's own connection is held by the thread alone, and closes when the thread ends.
         self._connections: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
-        self._file = _identity(path)
+        self._file = file_identity(path)
         self._writing = threading.RLock()
         self._closed = False
         self.reads = ReadQueue(self.flush_reads)
+        # An interpreter that ends without `close` still records the reads that wait.
+        self._at_exit = partial(_close_at_exit, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     @classmethod
     def open(
@@ -87,7 +94,7 @@ class Store:
         Raises StoreRefusedError when file, anchor or chain cannot be trusted; the files stay as
         they were.
         """
-        place = _place(path)
+        place = store_path(path)
         clock = clock or SystemClock()
         if store_id is not None and _STORE_ID.fullmatch(store_id) is None:
             raise InvalidValueError(
@@ -114,6 +121,7 @@ class Store:
         """Record the reads that wait and close every connection. Closing twice is harmless."""
         if self._closed or os.getpid() != self._process:
             return
+        atexit.unregister(self._at_exit)
         self.reads.close()
         try:
             self.flush_reads()
@@ -242,7 +250,7 @@ class Store:
     @contextmanager
     def _transaction(self, actor: str) -> Iterator[Transition]:
         connection = self.connection
-        if _identity(self.path) != self._file:
+        if file_identity(self.path) != self._file:
             raise StoreRefusedError(
                 Reason.STORE_NOT_FOUND,
                 "the file was moved, deleted or replaced while the store was open",
@@ -292,29 +300,8 @@ class Store:
             )
 
 
-def _place(path: object) -> Path:
-    """Return where a store lies, its folder without links; refuse what is no path."""
-    try:
-        if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-            raise ValueError("not a path")
-        place = Path(path)
-        place = place.parent.resolve() / place.name
-        place.exists()
-    except (OSError, ValueError, TypeError) as error:
-        raise InvalidValueError(
-            Reason.FIELD_INVALID,
-            f"no store can lie there: {error}",
-            field="store",
-            value=path,
-            remedy="give the path of a file in a folder that you may use",
-        ) from error
-    return place
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return device and number of the file at a path, None where none is."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _close_at_exit(store: weakref.ref[Store]) -> None:
+    open_store = store()
+    if open_store is not None:
+        with suppress(CmaError):  # the disk may be gone by now, and there is nobody to tell
+            open_store.close()

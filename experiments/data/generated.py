@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from experiments import ranges
 from experiments.data.conversations import (
     CATEGORIES,
     Category,
@@ -33,6 +34,7 @@ from experiments.settings import GeneratedSettings
 FIRST_SESSION = datetime(2025, 1, 6, 18, 30, tzinfo=UTC)
 ECHO_SHARE = 0.3
 CAPTION_SHARE = 0.08
+SIZE_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,8 @@ def digest(conversations: tuple[Conversation, ...]) -> str:
 
 def _check(settings: GeneratedSettings) -> None:
     for name in ("conversations", "sessions", "turns", "questions"):
-        if getattr(settings, name) < 1:
-            raise UsageError(f"data.generated.{name} must be at least 1")
-    if settings.seed < 0:
-        raise UsageError("data.generated.seed must not be negative")
+        ranges.whole(f"data.generated.{name}", getattr(settings, name), 1, SIZE_LIMIT)
+    ranges.whole("data.generated.seed", settings.seed, 0, ranges.SEED_LIMIT)
     if settings.turns < 4 * settings.sessions:
         raise UsageError(
             f"data.generated.turns={settings.turns} is too few for "

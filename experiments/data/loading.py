@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from experiments import ranges
 from experiments.data.audit import apply_corrections, read_corrections
 from experiments.data.conversations import Corpus, DataRecord
 from experiments.data.generated import generate
@@ -14,6 +15,7 @@ from experiments.data.sources import Missing, find
 from experiments.failures import UsageError
 from experiments.settings import DataSettings
 
+CONVERSATIONS_LIMIT = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -23,8 +25,9 @@ def load(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     The two differ from what was asked for only when LoCoMo is nowhere to be found: then both are
     those of the generated conversations, and a warning says what is missing and how to provide it.
     """
-    if settings.max_conversations is not None and settings.max_conversations < 1:
-        raise UsageError("data.max_conversations must be at least 1, or null for all")
+    if settings.max_conversations is not None:
+        ranges.whole("data.max_conversations", settings.max_conversations, 1, CONVERSATIONS_LIMIT)
+    ranges.above("data.timeout_seconds", settings.timeout_seconds, 0.0, ranges.PATIENCE_LIMIT)
     try:
         loader = LOADERS[settings.name]
     except KeyError:
@@ -69,7 +72,7 @@ def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     pinned = settings.conversations
     records = [DataRecord("locomo", pinned.sha256, pinned.licence, found.origin)]
     corpus = Corpus("locomo", conversations, tuple(records), problems)
-    audit = find(settings.corrections, settings)
+    audit = find(settings.corrections, settings, optional=True)
     if isinstance(audit, Missing):
         missing = "The audit's corrections were not found: labels as published only."
         _log.warning("%s (%s)", missing, "; ".join(audit.tried))

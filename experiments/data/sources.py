@@ -3,7 +3,7 @@
 Looked for in this order: the folder given in the config, the folder that `CMA_DATA_DIR` names, the
 cache, a download into the cache. Every file is checked against its pinned SHA-256 wherever it lay;
 a difference is an error, never a reason to look further. A folder given in the config must hold the
-file.
+file, unless the caller can do without it.
 """
 
 from __future__ import annotations
@@ -44,17 +44,27 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("civilization-memory"))
 
 
-def find(pinned: PinnedFile, settings: DataSettings) -> Found | Missing:
-    """Find one pinned file; raises DataError where it is not the pinned version."""
-    if settings.path is not None:
-        return _found(_in_given_folder(Path(settings.path).expanduser(), pinned), pinned, "config")
+def find(pinned: PinnedFile, settings: DataSettings, *, optional: bool = False) -> Found | Missing:
+    """Find one pinned file.
+
+    Raises DataError where it is not the pinned version, and where `data.path` lacks a file that is
+    not `optional`.
+    """
     tried: list[str] = []
+    if settings.path is not None:
+        path = Path(settings.path).expanduser() / pinned.path
+        if path.is_file():
+            return _found(path, pinned, "config")
+        lack = f"data.path={settings.path} {_lack(Path(settings.path).expanduser(), pinned)}"
+        if not optional:
+            raise DataError(f"{lack}; or data=generated to run on generated conversations")
+        tried.append(lack)
     folder = os.environ.get(ENVIRONMENT_VARIABLE)
     if folder:
         path = Path(folder).expanduser() / pinned.path
         if path.is_file():
             return _found(path, pinned, "CMA_DATA_DIR")
-        tried.append(f"{ENVIRONMENT_VARIABLE} is set, but holds no {pinned.path}")
+        tried.append(f"{ENVIRONMENT_VARIABLE}={folder} {_lack(Path(folder).expanduser(), pinned)}")
     else:
         tried.append(f"{ENVIRONMENT_VARIABLE} is not set")
     path = cache_folder() / pinned.path
@@ -71,19 +81,16 @@ def find(pinned: PinnedFile, settings: DataSettings) -> Found | Missing:
     return Missing(tuple(tried))
 
 
-def _in_given_folder(folder: Path, pinned: PinnedFile) -> Path:
+def _lack(folder: Path, pinned: PinnedFile) -> str:
+    """Return why a folder does not give the file, and which folder to give."""
+    file = Path(pinned.path)
     if not folder.exists():
-        raise DataError(
-            f"data.path={folder} does not exist; give a folder that holds {pinned.path}, "
-            "or data=generated to run on generated conversations"
+        return f"does not exist; give a folder that holds {pinned.path}"
+    if (folder / file.name).is_file():
+        return (
+            f"holds {file.name} itself; give the folder above it, so that {pinned.path} lies there"
         )
-    for path in (folder / pinned.path, folder / Path(pinned.path).name):
-        if path.is_file():
-            return path
-    raise DataError(
-        f"data.path={folder} holds no {pinned.path}; give the folder above it, "
-        "or data=generated to run on generated conversations"
-    )
+    return f"holds no {pinned.path}; give a folder that does"
 
 
 def _found(path: Path, pinned: PinnedFile, origin: Origin) -> Found:

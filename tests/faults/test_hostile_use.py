@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -261,3 +263,17 @@ def test_an_update_without_a_value_changes_nothing(memory: Memory) -> None:
             memory.update(cell_id, **{name: None})
         assert info.value.field == name
     assert memory.get(cell_id).metadata.speaker == "Ada"  # type: ignore[union-attr]
+
+
+def test_an_interpreter_that_ends_without_closing_records_its_reads(path: Path) -> None:
+    script = (
+        "import sys; from cma import Memory; memory = Memory.open(sys.argv[1]);"
+        "memory.write('tea', kind='episodic', origin='o', observed_at='2026-01-01T00:00:00Z');"
+        "print(memory.recall('tea').trace.id)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    with Memory.open(path) as memory:
+        assert memory.explain(done.stdout.strip()).verified

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reproductions.claims import load_claims
-from reproductions.results import CorruptInputError
+from reproductions.inputs import CorruptInputError
 
 WHOLE = """\
 format: cma.claims/1

@@ -69,9 +69,49 @@ def test_config_goes_before_environment_before_cache(put, monkeypatch):
     assert find(PINNED, asked) == Found(given / PINNED.path, "config")
 
 
-def test_config_may_name_the_files_own_folder(put):
+def test_the_files_own_folder_is_refused_with_the_folder_to_give(put, monkeypatch):
     folder = put("given") / "set"
-    assert find(PINNED, replace(OFFLINE, path=str(folder))) == Found(folder / "file.json", "config")
+    with pytest.raises(DataError, match=r"holds file\.json itself; give the folder above it"):
+        find(PINNED, replace(OFFLINE, path=str(folder)))
+    monkeypatch.setenv("CMA_DATA_DIR", str(folder))
+    found = find(PINNED, OFFLINE)
+    assert isinstance(found, Missing)
+    assert (
+        f"CMA_DATA_DIR={folder} holds file.json itself; give the folder above it" in found.tried[0]
+    )
+
+
+def test_data_dir_that_does_not_exist_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("CMA_DATA_DIR", str(tmp_path / "nowhere"))
+    found = find(PINNED, OFFLINE)
+    assert isinstance(found, Missing)
+    assert f"CMA_DATA_DIR={tmp_path / 'nowhere'} does not exist" in found.tried[0]
+
+
+def test_optional_file_may_lack_in_the_given_folder_and_be_found_elsewhere(put, tmp_path):
+    asked = replace(OFFLINE, path=str(tmp_path))
+    found = find(PINNED, asked, optional=True)
+    assert isinstance(found, Missing)
+    assert found.tried[0].startswith(f"data.path={tmp_path} holds no set/file.json")
+    assert find(PINNED, asked, optional=True) != find(PINNED, OFFLINE)
+    assert find(PINNED, replace(asked, path=str(put("given"))), optional=True).origin == "config"
+
+
+@pytest.mark.parametrize("named_by", ["data.path", "CMA_DATA_DIR"])
+def test_conversations_without_the_audit_run_on_published_labels(
+    named_by, put, monkeypatch, caplog
+):
+    folder = put("given")
+    asked = replace(OFFLINE, conversations=PINNED, corrections=replace(PINNED, path="no/audit"))
+    if named_by == "data.path":
+        asked = replace(asked, path=str(folder))
+    else:
+        monkeypatch.setenv("CMA_DATA_DIR", str(folder))
+    corpus, _ = load(asked)
+    assert corpus.name == "locomo"
+    assert not corpus.corrected_labels
+    assert "labels as published only" in " ".join(corpus.notes)
+    assert named_by in caplog.text
 
 
 def test_folder_that_does_not_exist_is_an_error_though_others_have_the_file(put, monkeypatch):
@@ -99,7 +139,7 @@ def test_nothing_found_says_where_it_was_looked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("CMA_DATA_DIR", str(tmp_path))
     found = find(PINNED, OFFLINE)
     assert isinstance(found, Missing)
-    assert "CMA_DATA_DIR is set, but holds no" in " ".join(found.tried)
+    assert f"CMA_DATA_DIR={tmp_path} holds no set/file.json" in " ".join(found.tried)
     assert "data.download=false" in " ".join(found.tried)
 
 

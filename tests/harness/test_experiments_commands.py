@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -62,7 +63,14 @@ def test_an_experiment_writes_its_run_directory_and_nothing_else_and_resumes(com
     assert all(path in ("runs", "runs/retrieval") or path.startswith(place) for path in everything)
     second = command("experiment=retrieval", "data=generated", *TINY)
     assert second.returncode == 0
-    assert second.stdout.strip() == f"already done: {place}; resume=false to run anew"
+    found, said = second.stdout.splitlines()
+    assert said == f"already done: {place}; resume=false to run anew"
+    assert found in first.stdout.splitlines()
+    assert re.fullmatch(
+        r"recall@10 on generated: hand_set unicode [01]\.\d{3} \[.*\]; "
+        r"best bm25s \(unicode\) [01]\.\d{3} \[.*\]",
+        found,
+    )
     assert written(tmp_path) == everything
 
 
@@ -80,6 +88,11 @@ def test_without_data_the_generated_conversations_are_used_and_it_is_said(comman
         (["experiment=retreival"], "did you mean experiment=retrieval?"),
         (["experiment=retrieval", "seed=many"], "seed"),
         ([], "experiment"),
+        (
+            ["experiment=retrieval", "evaluation.peer_k1=nan"],
+            "error: evaluation.peer_k1=nan is out of",
+        ),
+        (["experiment=retrieval", "evaluation.analysers=[zz]"], "are: unicode, english\n"),
         (["experiment=retrieval", "data.path=nowhere"], "data.path=nowhere does not exist"),
     ],
 )
@@ -91,6 +104,18 @@ def test_wrong_request_ends_with_status_2_a_clear_word_and_nothing_written(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize("more", [[], ["-m"]])
+@pytest.mark.parametrize("place", ["/proc/x", "taken", "taken/below"])
+def test_a_place_that_takes_no_runs_is_one_line_and_status_2(command, tmp_path, more, place):
+    (tmp_path / "taken").write_text("a file")
+    done = command(*more, "experiment=contract_tally", f"paths.runs={place}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: nothing can be written to {place} (")
+    assert done.stderr.count("\n") == 1
+    assert "paths.runs=FOLDER" in done.stderr
+    assert written(tmp_path) == ["taken"]
 
 
 def test_other_bytes_in_the_data_folder_end_with_status_2(command, tmp_path):
@@ -115,7 +140,7 @@ def test_failed_run_ends_with_status_1_and_is_on_record(command, tmp_path):
 def test_multirun_goes_on_past_a_failed_job_and_ends_with_status_1(command, tmp_path):
     done = command("-m", "experiment=retrieval", "data=generated", *TINY, "seed=-1,5,6")
     assert done.returncode == 1
-    assert "seed must not be negative" in done.stderr
+    assert "seed=-1 is out of range" in done.stderr
     assert "failed job" in done.stderr
     assert sorted((each["seed"], each["status"]) for each in results(tmp_path)) == [
         (5, "ok"), (6, "ok"),

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import retrieval
+from experiments import contract_tally, retrieval
 from experiments.comparison import Judged, best_of
 from experiments.data.conversations import DataRecord, EvidenceProblem
 from experiments.data.generated import generate
+from experiments.data.loading import load
 from experiments.engines import rows
 from experiments.evaluation import METRICS
 from experiments.failures import ExperimentError, UsageError
@@ -175,3 +176,75 @@ def test_kept_stores_stay_in_the_run_directory(settings, corpus, tmp_path):
 def test_settings_that_make_no_comparison_are_refused_by_name(overrides, words):
     with pytest.raises(UsageError, match=words):
         retrieval.check(composed([*OVERRIDES, *overrides]))
+
+
+@pytest.mark.parametrize(
+    ("override", "allowed"),
+    [
+        ("evaluation.peer_k1=nan", "from 0 to 1000"),
+        ("evaluation.peer_k1=-1", "from 0 to 1000"),
+        ("evaluation.peer_k1=inf", "from 0 to 1000"),
+        ("evaluation.peer_b=1.5", "from 0 to 1"),
+        ("evaluation.peer_b=-0.1", "from 0 to 1"),
+        ("evaluation.peer_b=nan", "from 0 to 1"),
+        ("evaluation.resamples=0", "from 1 to"),
+        ("evaluation.resamples=1000001", "from 1 to 1000000"),
+        ("evaluation.limit=0", "from 20 to"),
+        ("evaluation.confidence=nan", "above 0 and below 1"),
+        ("evaluation.confidence=1", "above 0 and below 1"),
+        ("retrieval.half_life_seconds=inf", "above 0"),
+        ("retrieval.coefficients.link=nan", "from -1e\\+06 to 1e\\+06"),
+        ("retrieval.coefficients.lexical=1e7", "from -1e\\+06 to 1e\\+06"),
+        (f"seed={10**400}", "from 0 to"),
+    ],
+)
+def test_a_setting_out_of_range_is_named_with_its_value_and_range(override, allowed):
+    key, _, value = override.partition("=")
+    if len(value) < 20:
+        value = str(float(value) if "." in value or "e" in value or "n" in value else value)
+        key = f"{key}={value.removesuffix('.0')}"
+    with pytest.raises(UsageError, match=allowed) as refused:
+        retrieval.check(composed([*OVERRIDES, override]))
+    assert str(refused.value).startswith(key)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "there_are"),
+    [
+        ("evaluation.analysers=[zz]", "unicode, english"),
+        ("evaluation.scorers=[zz]", "overlap, idf_overlap, jaccard, bm25"),
+        ("retrieval.lexical=zz", "overlap, idf_overlap, jaccard, bm25"),
+    ],
+)
+def test_an_unknown_name_lists_those_there_are(override, there_are):
+    with pytest.raises(UsageError) as refused:
+        retrieval.check(composed([*OVERRIDES, override]))
+    key = override.partition("=")[0]
+    assert str(refused.value) == f"{key}: 'zz' is unknown; there are: {there_are}"
+
+
+def test_names_and_ends_of_ranges_are_those_of_cma():
+    """What the harness lets through, CMA takes: the two lists of rules must not part."""
+    for name in ("unicode", "english"):
+        assert name in retrieval.ANALYSERS
+    at_the_end = retrieval.WEIGHT_LIMIT
+    asked = composed([*OVERRIDES, f"retrieval.coefficients.link={at_the_end}",
+                      f"retrieval.half_life_seconds={retrieval.HALF_LIFE_LIMIT}"])  # fmt: skip
+    retrieval.check(asked)
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["data.timeout_seconds=nan", "data.max_conversations=0", "data.generated.turns=0",
+     "data.generated.seed=-1"],
+)  # fmt: skip
+def test_data_settings_out_of_range_are_named(override):
+    with pytest.raises(UsageError, match=f"{override} is out of range"):
+        load(composed([*OVERRIDES, override]).data)
+
+
+@pytest.mark.parametrize("override", ["tally.timeout_seconds=nan", "seed=-1"])
+def test_tally_settings_out_of_range_are_named(override):
+    with pytest.raises(UsageError, match=f"{override} is out of range"):
+        contract_tally.check(composed(["experiment=contract_tally", override]))

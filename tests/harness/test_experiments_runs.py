@@ -14,6 +14,8 @@ from experiments.dispatch import Experiment
 from experiments.failures import DataError, RunFailedError, UsageError
 from experiments.overrides import composed
 from experiments.result import Figure, Result
+from reproductions.inputs import CorruptInputError
+from reproductions.results import read_run
 
 TINY = [
     "experiment=retrieval",
@@ -246,6 +248,49 @@ def test_scrubbing_keeps_what_is_no_path(tmp_path):
     assert scrub("1/2 of https://example.org/a/b and D8:6/3", root) == (
         "1/2 of https://example.org/a/b and D8:6/3"
     )
+
+
+def test_a_changed_figure_is_not_reused_and_not_read(settings, caplog):
+    place = running.run(settings).place
+    file = place / "result.json"
+    before = file.read_bytes()
+    assert read_run(place).result.figures  # both sides compute one digest
+    content = json.loads(before)
+    next(iter(content["figures"].values()))["value"] = 1
+    file.write_text(json.dumps(content))
+    with pytest.raises(CorruptInputError, match="changed after the run"):
+        read_run(place)
+    assert not running.run(settings).reused
+    assert f"{file} was changed after its run, so it runs again" in caplog.text
+    assert file.read_bytes() == before
+
+
+def test_a_result_from_before_there_were_digests_is_still_a_run(settings, caplog):
+    place = running.run(settings).place
+    content = json.loads((place / "result.json").read_bytes())
+    del content["result_digest"]
+    (place / "result.json").write_text(json.dumps(content))
+    assert read_run(place).result.status == "ok"
+    assert running.run(settings).reused
+    assert "WARNING" not in caplog.text
+
+
+def test_a_result_too_deep_to_read_is_run_again(settings):
+    place = running.run(settings).place
+    (place / "result.json").write_text("[" * 100_000)
+    assert not running.run(settings).reused
+
+
+def test_an_error_that_utf8_cannot_hold_is_on_record(settings, stand_in):
+    def fail():
+        raise OSError("no file \ud800")
+
+    stand_in(fail)
+    with pytest.raises(RunFailedError):
+        running.run(settings)
+    (place,) = runs_of(settings)
+    found = json.loads((place / "result.json").read_bytes())
+    assert found["error"]["message"] == "no file \\ud800"
 
 
 def runs_of(settings):

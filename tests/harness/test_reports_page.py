@@ -154,6 +154,7 @@ def said_by(out: Path) -> str:
 
 
 def test_without_runs_the_page_says_so_and_holds_no_number(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
     assert main(["--runs", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 0
     said = said_by(tmp_path / "out")
     assert said.count("Not run yet, so nothing is shown.") == 2
@@ -218,7 +219,8 @@ def test_leftovers_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) 
     main(["--runs", str(runs), "--out", str(out)])
     assert (out / "tables" / "contract-tally-tally.csv").is_file()
     (out / "tables" / "mine.csv").write_text("x")
-    main(["--runs", str(tmp_path / "none"), "--out", str(out)])
+    (tmp_path / "none").mkdir()
+    assert main(["--runs", str(tmp_path / "none"), "--out", str(out)]) == 0
     assert [path.name for path in (out / "tables").iterdir()] == ["mine.csv"]
     assert list((out / "plots").iterdir()) == []
 

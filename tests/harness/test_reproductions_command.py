@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,19 @@ def test_nothing_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert written["figures"]["claims.failed"]["value"] == 0
     row = next(row for row in written["claims"] if row["id"] == "orion-40-tests")
     assert (row["paper_value"], row["measured"], row["denominator"]) == (40, 40, 40)
+
+
+@pytest.mark.parametrize("module", ["reproductions", "reports"])
+def test_a_reader_that_closes_the_pipe_is_no_failure(tmp_path: Path, module: str) -> None:
+    write_tally(tmp_path / "runs")
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", module, "--runs", str(tmp_path / "runs"), "--out", str(out)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert out.exists()
 
 
 def test_one_failed_claim_is_status_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,3 +125,45 @@ def test_the_command_teaches_by_example(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "examples:" in done.stdout
     assert "exit status" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["none", "file"])
+def test_a_runs_folder_that_is_not_there_is_status_two_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    given = tmp_path / "given"
+    if kind == "file":
+        given.write_text("x")
+    assert main(["--runs", str(given)]) == 2
+    said = capsys.readouterr().err
+    assert f"--runs {given}: there is no such folder" in said
+    assert "python -m experiments" in said
+    assert given.exists() == (kind == "file")
+
+
+def test_without_the_default_folder_claims_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 0
+    assert "not run here" in capsys.readouterr().out
+
+
+def digest_of(content: dict[str, object]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_figure_changed_after_its_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_tally(tmp_path, failed=["O35"]) / "result.json"
+    content = json.loads(path.read_text())
+    whole = content | {"result_digest": digest_of(content)}
+    path.write_text(json.dumps(whole))
+    assert main(["--runs", str(tmp_path)]) == 1
+    whole["figures"]["contracts.orion"]["value"] = 40
+    path.write_text(json.dumps(whole))
+    capsys.readouterr()
+    assert main(["--runs", str(tmp_path)]) == 2
+    assert f"{path}: changed after the run" in capsys.readouterr().err

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from cma.orion.index import Entry
 from cma.orion.scoring import Weights
+
+
+def added(values: Iterable[float]) -> float:
+    """One after the other, as floats are added: from Python 3.12 on `sum` keeps what they lose."""
+    return reduce(operator.add, values, 0.0)
 
 
 def rounded(value: float) -> float:
@@ -41,7 +48,7 @@ def _lexical(name: str, query: Sequence[str], entry: Entry, seen: Sequence[Entry
         return rounded(math.log(1 + (len(seen) - holding + 0.5) / (holding + 0.5)))
 
     if name == "idf_overlap":
-        return sum(idf(term) for term in shared) / sum(idf(term) for term in terms)
+        return added(idf(term) for term in shared) / added(idf(term) for term in terms)
     assert name == "bm25"
     mean = sum(len(other.terms) for other in seen) / len(seen)
     repeats, own = Counter(query), Counter(entry.terms)
@@ -49,7 +56,7 @@ def _lexical(name: str, query: Sequence[str], entry: Entry, seen: Sequence[Entry
     for term in shared:
         norm = 1.5 * ((1 - 0.75) + 0.75 * (len(entry.terms) / mean))
         score += repeats[term] * idf(term) * (own[term] / (norm + own[term]))
-    return score / sum(repeats[term] * idf(term) for term in terms)
+    return score / added(repeats[term] * idf(term) for term in terms)
 
 
 def rank(
