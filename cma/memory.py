@@ -179,12 +179,12 @@ class Memory:
                 "SELECT record FROM links WHERE source_id = ?1 OR target_id = ?1 ORDER BY id",
                 (cell_id,),
             ).fetchall()
-        links = (link_of_record(record_of(data)) for (data,) in rows)
-        return tuple(
-            link
-            for link in links
-            if (wanted is None or link.kind is wanted) and self._sees(link.other_end(cell_id))
-        )
+            links = [link_of_record(record_of(data)) for (data,) in rows]
+            return tuple(
+                link
+                for link in links
+                if (wanted is None or link.kind is wanted) and self._sees(link.other_end(cell_id))
+            )
 
     def update(self, cell_id: str, **changes: Any) -> Cell:
         """Make a new revision of an active cell; the earlier ones stay readable.

@@ -22,6 +22,7 @@ from cma.orion.store import Store
 from cma.orion.traces import Coefficients
 from cma.values.clock import microseconds
 from cma.values.errors import CmaError
+from cma.values.validation import share
 
 CHUNK = 1_000
 
@@ -101,29 +102,19 @@ class _Followed:
         )
         while chunk := list(islice(rows, CHUNK)):
             records = [record_of(data) for _, data in chunk]
-            try:
-                texts: list[str] = [record["content"] for record in records]
-                scopes = [code(record["scope"]) for record in records]
-            except DAMAGES as error:
-                raise damaged_record() from error
-            analysed = analyse_many(self.analyser, texts)
+            analysed = analyse_many(self.analyser, [record["content"] for record in records])
             new: list[Entry] = []
             new_rows: list[int] = []
-            for (row, _), record, terms, scope in zip(
-                chunk, records, analysed, scopes, strict=True
-            ):
-                entry = _entry(record, terms, scope)
+            for (row, _), record, terms in zip(chunk, records, analysed, strict=True):
+                entry = _entry(record, terms, code(record["scope"]))
                 if entry.revision == 1:
                     new.append(entry)
                     new_rows.append(row)
                     continue
                 self._add(new, new_rows)
                 new, new_rows = [], []
-                ordinal = self.index.replace(entry)
-                if ordinal < len(self.rows):
-                    self.rows[ordinal] = row
-                else:
-                    self.rows.append(row)
+                self.index.replace(entry)  # always under the next new ordinal
+                self.rows.append(row)
             self._add(new, new_rows)
             self._last_cell = chunk[-1][0]
 
@@ -143,21 +134,18 @@ class _Followed:
 
 
 def _entry(record: Record, terms: list[str], scope: int) -> Entry:
-    try:
-        expires = record["expires_at"]
-        return Entry(
-            id=record["id"],
-            revision=record["revision"],
-            scope=scope,
-            confidence=record["confidence"] / 1e6,
-            importance=record["importance"] / 1e6,
-            observed_us=_microseconds(record["observed_at"] or record["created_at"]),
-            terms=terms,
-            expires_us=NEVER if expires is None else _microseconds(expires),
-            inactive=record["lifecycle"] != "active",
-        )
-    except DAMAGES as error:
-        raise damaged_record() from error
+    expires = record["expires_at"]
+    return Entry(
+        id=record["id"],
+        revision=record["revision"],
+        scope=scope,
+        confidence=share(record["confidence"]),
+        importance=share(record["importance"]),
+        observed_us=_microseconds(record["observed_at"] or record["created_at"]),
+        terms=terms,
+        expires_us=NEVER if expires is None else _microseconds(expires),
+        inactive=record["lifecycle"] != "active",
+    )
 
 
 def _microseconds(at: str) -> int:

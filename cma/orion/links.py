@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from cma.orion.records import DAMAGES, damaged_record
 from cma.values.errors import InvalidValueError, Reason
 from cma.values.identity import canonical_of_checked, identifier
-from cma.values.validation import Identifier, Share, Value, checked_text, millionths
+from cma.values.validation import Identifier, Share, Value, checked_text, millionths, share
 
 
 class LinkKind(StrEnum):
@@ -109,6 +109,6 @@ def link_of_record(record: dict[str, Any]) -> Link:
     """Return the link of a stored record."""
     try:
         weight = record["weight"]
-        return Link.model_validate({**record, "weight": None if weight is None else weight / 1e6})
+        return Link.model_validate({**record, "weight": None if weight is None else share(weight)})
     except DAMAGES as error:
         raise damaged_record() from error

@@ -24,9 +24,10 @@ from cma.orion.cells import (
     Provenance,
     WorkingMetadata,
 )
+from cma.values.clock import microseconds
 from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 from cma.values.identity import MAX_BYTES, canonical_of_checked, digest, identifier
-from cma.values.validation import MILLION, millionths, trusted
+from cma.values.validation import millionths, share, trusted
 
 REVISION_DOMAIN = "cma:cell-revision:1"
 IDENTIFYING_FIELDS = (
@@ -169,8 +170,8 @@ def _cell_of_record(record: Record) -> Cell:
                 Provenance,
                 {"origin": source["origin"], "authority": _AUTHORITIES[source["authority"]]},
             ),
-            "confidence": record["confidence"] / MILLION,
-            "importance": record["importance"] / MILLION,
+            "confidence": share(record["confidence"]),
+            "importance": share(record["importance"]),
             "observed_at": instant(record["observed_at"]),
             "created_at": instant(record["created_at"]),
             "expires_at": instant(record["expires_at"]),
@@ -195,6 +196,11 @@ def checked_size(data: bytes, *, place: str = "") -> bytes:
             remedy="put large attributes into cells of their own",
         )
     return data
+
+
+def due(expires_at: datetime | None) -> int | None:
+    """Return an expiry as the store's column holds it: microseconds, or nothing."""
+    return None if expires_at is None else microseconds(expires_at)
 
 
 def revision_digest(data: bytes) -> str:

@@ -17,6 +17,7 @@ from cma.orion.cells import (
 from cma.orion.records import (
     cell_of_record,
     checked_size,
+    due,
     expiry,
     record_of,
     record_of_cell,
@@ -68,14 +69,14 @@ def update_cell(
 def sweep(store: Store, *, caller: Caller) -> tuple[str, ...]:
     """Record each expiry that has come, once; return the ids of the cells that expired."""
     with store.transition(caller.name) as transition:
-        due = transition.connection.execute(
+        expiring = transition.connection.execute(
             "SELECT c.record FROM cells c WHERE c.expires_at <= ? AND c.lifecycle = 'active'"
             " AND NOT EXISTS (SELECT 1 FROM cells n WHERE n.id = c.id AND n.revision > c.revision)"
             " ORDER BY c.id",
             (microseconds(transition.at),),
         ).fetchall()
         expired = []
-        for (data,) in due:
+        for (data,) in expiring:
             before = cell_of_record(record_of(data))
             after = before.model_copy(
                 update={"lifecycle": Lifecycle.EXPIRED, "revision": before.revision + 1}
@@ -193,9 +194,9 @@ def _validated_change(before: Cell, changes: Mapping[str, Any], transition: Tran
 def _add_revision(transition: Transition, before: Cell, after: Cell, operation: Operation) -> None:
     transition.change()
     data = checked_size(canonical_of_checked(record_of_cell(after)))
-    due = None if after.expires_at is None else microseconds(after.expires_at)
     transition.connection.execute(
-        CELL_INSERT, (after.id, after.revision, after.scope, after.lifecycle.value, due, data)
+        CELL_INSERT,
+        (after.id, after.revision, after.scope, after.lifecycle.value, due(after.expires_at), data),
     )
     transition.record(
         operation,

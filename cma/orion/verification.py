@@ -9,10 +9,9 @@ from cma.orion.audit import FIRST_HASH, verified
 from cma.orion.connection import database_errors
 from cma.orion.linking import LINK_DOMAIN
 from cma.orion.links import link_of_record, record_of_link
-from cma.orion.records import IDENTIFYING_FIELDS, cell_id, instant, revision_digest
+from cma.orion.records import IDENTIFYING_FIELDS, cell_id, due, instant, revision_digest
 from cma.orion.store import Store
 from cma.orion.traces import TRACE_DOMAIN
-from cma.values.clock import microseconds
 from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 from cma.values.identity import canonical, digest, identifier, parse_canonical
 from cma.values.validation import Value
@@ -135,11 +134,9 @@ def _check_cells(store: Store, told: dict[str, str]) -> tuple[int, int]:
         if told.pop(place, None) != revision_digest(data):
             raise _disagrees(place, "the chain does not tell of this record")
         record = _parsed(data, place)
-        due = instant(record["expires_at"])
         columns = (record["id"], record["revision"], record["scope"], record["lifecycle"])
-        if columns != (name, revision, scope, lifecycle) or expires_at != (
-            None if due is None else microseconds(due)
-        ):
+        stated = due(instant(record["expires_at"]))
+        if columns != (name, revision, scope, lifecycle) or expires_at != stated:
             raise _disagrees(place, "its columns and its record differ")
         if revision == 1:
             cells += 1

@@ -18,6 +18,7 @@ from cma.orion.records import (
     Record,
     cell_of_record,
     checked_size,
+    due,
     first_revision,
     identity_of_draft,
     record_of,
@@ -26,7 +27,6 @@ from cma.orion.records import (
 from cma.orion.scopes import GLOBAL
 from cma.orion.store import Store
 from cma.orion.transition import Transition
-from cma.values.clock import microseconds
 from cma.values.errors import (
     InvalidValueError,
     NotFoundError,
@@ -112,9 +112,7 @@ def _write_chunk(
             sealed.append((cell_id, known, known))
             continue
         present[cell_id] = after = revision_digest(data)
-        expires = record["expires_at"]
-        due = None if expires is None else microseconds(expires)
-        rows.append((cell_id, 1, scope, "active", due, data))
+        rows.append((cell_id, 1, scope, "active", due(record["expires_at"]), data))
         sealed.append((cell_id, None, after))
     if rows:
         transition.change()

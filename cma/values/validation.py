@@ -121,9 +121,14 @@ def trusted(model: type[Model], fields: dict[str, Any]) -> Model:
     return value
 
 
-def millionths(share: float) -> int:
+def millionths(value: float) -> int:
     """Return a share as the whole number that records hold."""
-    return round(share * MILLION)
+    return round(value * MILLION)
+
+
+def share(held: int) -> float:
+    """Return the share that a record holds as whole millionths."""
+    return held / MILLION
 
 
 def validated(make: Callable[[], Model]) -> Model:
