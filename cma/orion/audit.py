@@ -43,6 +43,11 @@ class Operation(StrEnum):
     REDACT = "redact"
     LINK = "link"
     CREATE = "create"
+    BIND = "bind"
+    REPLAY = "replay"
+    EXECUTE = "execute"
+    PROPOSE = "propose"
+    DECIDE = "decide"
 
 
 class AuditRecord(Value):

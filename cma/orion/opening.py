@@ -14,6 +14,7 @@ import apsw
 
 from cma.orion.anchor import Anchor, anchor_path, locked, newest, read_slots, write_anchor
 from cma.orion.audit import FIRST_HASH, ChainWriter, Operation, verified
+from cma.orion.authority import audit_rows
 from cma.orion.connection import (
     APPLICATION_ID,
     allow_checkpoint,
@@ -25,7 +26,6 @@ from cma.orion.connection import (
 from cma.values.clock import Clock, in_utc
 from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 
-AUDIT_FIELDS = "seq, operation, subject, generation, record, hash"
 AUDIT_INSERT = (
     "INSERT INTO audit (seq, operation, subject, generation, record, hash)"
     " VALUES (?, ?, ?, ?, ?, ?)"
@@ -170,10 +170,7 @@ def _agree_with_anchor(
         )
     seq, head, _ = head_of(connection)
     if seq > anchor.seq:
-        rows = connection.execute(
-            f"SELECT {AUDIT_FIELDS} FROM audit WHERE seq > ? ORDER BY seq",  # noqa: S608
-            (anchor.seq,),
-        )
+        rows = audit_rows(connection, after=anchor.seq)
         for _ in verified(rows, store_id, seq=anchor.seq, head=anchor.head):
             pass
         write_anchor(anchor_file, Anchor(store_id, seq, head), slots)

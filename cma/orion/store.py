@@ -11,7 +11,6 @@ Rules:
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import re
 import threading
@@ -27,6 +26,7 @@ import apsw
 
 from cma.orion.anchor import Anchor, advancing, anchor_path
 from cma.orion.audit import ChainWriter, Operation, Row
+from cma.orion.authority import audit_rows, store_digest
 from cma.orion.connection import (
     allow_checkpoint,
     connect,
@@ -34,7 +34,6 @@ from cma.orion.connection import (
     use_write_ahead_log,
 )
 from cma.orion.opening import (
-    AUDIT_FIELDS,
     STORE_ACTOR,
     accepted_store,
     create_store,
@@ -182,15 +181,8 @@ class Store:
 
     def digest(self) -> str:
         """Return SHA-256 over the authoritative records in sorted canonical form, streamed."""
-        total = hashlib.sha256(b"cma:store:1\0")
         with database_errors(self.path), self.reading() as connection:
-            for kind, query in (
-                (b"cell", "SELECT record FROM cells ORDER BY id, revision"),
-                (b"link", "SELECT record FROM links ORDER BY id"),
-            ):
-                for (record,) in connection.execute(query):
-                    total.update(kind + len(record).to_bytes(8, "big") + record)
-        return total.hexdigest()
+            return store_digest(connection)
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -228,7 +220,13 @@ class Store:
         self.check_usable()
         detail = (error.field or "")[:200].encode(errors="backslashreplace").decode()
         with self._writing, database_errors(self.path), self._transaction(actor) as transition:
-            transition.record(Operation.REJECT, (), reason=error.code, detail=detail or None)
+            transition.record(
+                Operation.REJECT,
+                error.subjects,
+                reason=error.code,
+                policy=error.policy,
+                detail=detail or None,
+            )
 
     def flush_reads(self) -> None:
         """Commit the read records that wait."""
@@ -241,11 +239,7 @@ class Store:
 
     def audit_rows(self, *, after: int | None = None) -> Iterator[Row]:
         """Yield the rows of the audit chain behind a number, in order."""
-        yield from self.connection.execute(
-            f"SELECT {AUDIT_FIELDS} FROM audit"  # noqa: S608
-            " WHERE ?1 IS NULL OR seq > ?1 ORDER BY seq",
-            (after,),
-        )
+        yield from audit_rows(self.connection, after=after)
 
     @contextmanager
     def _transaction(self, actor: str) -> Iterator[Transition]:
@@ -266,7 +260,7 @@ class Store:
             chain = ChainWriter(
                 self.store_id, seq=seq, head=head, generation=generation, at=at, actor=actor
             )
-            transition = Transition(connection, chain, at)
+            transition = Transition(connection, chain, at, actor)
             self._add_reads(transition, reads)
             yield transition
             transition.flush()

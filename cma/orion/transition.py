@@ -13,9 +13,12 @@ from cma.orion.opening import AUDIT_INSERT
 class Transition:
     """One transaction in the making: a connection, the present, and a growing audit chain."""
 
-    def __init__(self, connection: apsw.Connection, chain: ChainWriter, at: datetime) -> None:
-        """Begin at the chain's head."""
+    def __init__(
+        self, connection: apsw.Connection, chain: ChainWriter, at: datetime, actor: str
+    ) -> None:
+        """Begin at the chain's head. actor: the name of the caller whose transition this is."""
         self.connection = connection
+        self.actor = actor
         self.chain = chain
         self.at = at
         self.rows: list[Row] = []

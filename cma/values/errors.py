@@ -87,6 +87,93 @@ class Reason(StrEnum):
     """An audit record was altered, dropped, added or moved."""
     STATE_DISAGREES = "state-disagrees"
     """A stored record is not what the audit chain says was stored."""
+    REFERENCE_MISSING = "reference-missing"
+    """A stored record names another that is not there."""
+
+    SOURCE_MISSING = "source-missing"
+    """A source cell is not there, or not visible from this scope."""
+    SOURCE_KIND = "source-kind"
+    """A source is of a kind that cannot witness this."""
+    SOURCE_INACTIVE = "source-inactive"
+    """A source was retired and is no evidence any more."""
+    SOURCES_DISORDERED = "sources-disordered"
+    """The sources of a frame do not stand in observed order; they are not sorted in silence."""
+    INTERVAL_TOO_NARROW = "interval-too-narrow"
+    """The interval of a frame does not cover its sources."""
+    FRAME_NOT_FOUND = "frame-not-found"
+    """No episode frame of that id is visible from this scope."""
+    REPLAY_INCOMPLETE = "replay-incomplete"
+    """A frame was not replayed completely: a source is missing, altered or out of order."""
+    FRAMES_TOO_FEW = "frames-too-few"
+    """Fewer episode frames than the policy asks for."""
+    SIGNATURES_MIXED = "signatures-mixed"
+    """The frames do not share one signature."""
+    EVIDENCE_SHARED = "evidence-shared"
+    """One source would be counted twice."""
+    EVIDENCE_NOT_NEW = "evidence-not-new"
+    """A recalled memory that was written back is no new evidence."""
+
+    PROPOSAL_NOT_FOUND = "proposal-not-found"
+    """No proposal of that id is visible from this scope."""
+    PROPOSAL_DECIDED = "proposal-decided"
+    """The proposal was approved or rejected before."""
+    KINDS_INCOMPATIBLE = "kinds-incompatible"
+    """The candidate and its evidence are not of kinds that fit together."""
+    EVIDENCE_INCOMPLETE = "evidence-incomplete"
+    """The evidence of a proposal is not, or no longer, complete."""
+    APPROVAL_MISMATCH = "approval-mismatch"
+    """The approval is bound to another proposal."""
+    APPROVAL_EXPIRED = "approval-expired"
+    """The approval has expired."""
+    POLICY_UNAUTHORISED = "policy-unauthorised"
+    """The policy does not let this approver approve."""
+
+    EXECUTION_NOT_FOUND = "execution-not-found"
+    """No execution trace of that id is visible from this scope."""
+    EXECUTIONS_MIXED = "executions-mixed"
+    """The execution traces are not of one task with the same steps."""
+    EXECUTION_OMITTED = "execution-omitted"
+    """A skill candidate leaves out an execution of the same skill, such as a failure."""
+    EXECUTIONS_TOO_FEW = "executions-too-few"
+    """Fewer executions than the policy asks for."""
+    SUCCESS_MISSING = "success-missing"
+    """A skill needs at least one execution that succeeded."""
+    CONFLICT_NOT_FOUND = "conflict-not-found"
+    """No conflict link of that id is visible from this scope."""
+
+    BUDGET_INVALID = "budget-invalid"
+    """A budget is a whole number of at least one; nothing means unlimited."""
+    PACKET_STALE = "packet-stale"
+    """Memory has changed since the packet was built."""
+    PACKET_ALTERED = "packet-altered"
+    """The packet is not what its digest says."""
+    RECEIPT_NOT_FOUND = "receipt-not-found"
+    """No delivery of that id was recorded in this scope."""
+    NODE_NOT_FOUND = "node-not-found"
+    """The graph has no such node that is visible from this scope."""
+    GRAPH_CELL_MISSING = "graph-cell-missing"
+    """A node of the graph rests on a record that is not there; no part of the graph is given."""
+
+    SNAPSHOT_NOT_FOUND = "snapshot-not-found"
+    """There is no plain file of that name."""
+    SNAPSHOT_TARGET_EXISTS = "snapshot-target-exists"
+    """A file of that name is there already; it is not overwritten."""
+    SNAPSHOT_NEWER = "snapshot-newer"
+    """A later version of CMA wrote this snapshot."""
+    SNAPSHOT_ENVELOPE = "snapshot-envelope"
+    """The envelope is not whole, or not what its own digest says."""
+    SNAPSHOT_HASH = "snapshot-hash"
+    """The records are not those of which the envelope holds the digest."""
+    SNAPSHOT_RECORD = "snapshot-record"
+    """A line is not a canonical record in its place."""
+    SNAPSHOT_COUNTS = "snapshot-counts"
+    """The records are not as many as the envelope says."""
+    SNAPSHOT_IDENTITY = "snapshot-identity"
+    """An id is not that of its content."""
+    SNAPSHOT_TOPOLOGY = "snapshot-topology"
+    """A record names another that is not there, or derivation runs in a circle."""
+    SNAPSHOT_CHAIN = "snapshot-chain"
+    """The audit chain of the snapshot is broken, or does not tell of what it holds."""
 
 
 class CmaError(Exception):
@@ -100,8 +187,16 @@ class CmaError(Exception):
         field: str | None = None,
         value: Any = None,
         remedy: str | None = None,
+        subjects: tuple[str, ...] = (),
+        policy: str | None = None,
     ) -> None:
-        """Keep the parts; `str()` joins those that are there."""
+        """Keep the parts; `str()` joins those that are there.
+
+        subjects and policy: ids of what was refused, and under which policy, for the failure
+        record; a message does not repeat them.
+        """
+        self.subjects = subjects
+        self.policy = policy
         self.reason = reason
         self.code = str(reason)
         self.message = message
@@ -114,7 +209,8 @@ class CmaError(Exception):
         """Travel between processes; a value that may not is sent as the line that shows it."""
         plain = self.value is None or isinstance(self.value, str | int | float)
         value = self.value if plain else shown(self.value)
-        return _rebuilt, (type(self), self.reason, self.message, self.field, value, self.remedy)
+        more = (self.remedy, self.subjects, self.policy)
+        return _rebuilt, (type(self), self.reason, self.message, self.field, value, *more)
 
     def __str__(self) -> str:
         """One line: code, field, message, value, remedy."""
@@ -145,6 +241,10 @@ class StoreRefusedError(CmaError):
     """A store file, its anchor or its audit chain cannot be trusted or used."""
 
 
+class SnapshotRejectedError(CmaError):
+    """A snapshot disagrees with itself and is refused whole; nothing was written."""
+
+
 class StoreUnavailableError(CmaError, OSError):
     """The store cannot answer now: locked for too long, closed, forked, or a failing disk."""
 
@@ -165,5 +265,15 @@ def _rebuilt(
     field: str | None,
     value: Any,
     remedy: str | None,
+    subjects: tuple[str, ...],
+    policy: str | None,
 ) -> CmaError:
-    return kind(reason, message, field=field, value=value, remedy=remedy)
+    return kind(
+        reason,
+        message,
+        field=field,
+        value=value,
+        remedy=remedy,
+        subjects=subjects,
+        policy=policy,
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cma import CmaError, FixedClock, Memory, Reason
+from cma.orion.connection import newest_version
 from tests.faults.injection import START, copied, files_of, refuses_to_open, remember, tamper
 
 FRAME = 24 + 4096
@@ -160,7 +161,7 @@ def test_an_older_version_number_does_not_build_a_store_over_a_store(
     with pytest.raises(CmaError) as info:
         Memory.open(path)
     assert info.value.reason is Reason.STORE_DAMAGED
-    tamper(path, ("PRAGMA user_version = 1",))
+    tamper(path, (f"PRAGMA user_version = {newest_version()}",))
     with Memory.open(path) as memory:
         assert memory.get(cell.id) == cell
         assert memory.verify().cells == 1
