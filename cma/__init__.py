@@ -1,5 +1,6 @@
 """Civilization Memory Architecture: governed, typed, auditable memory for AI agents."""
 
+from cma.lagoon.policy import Policy
 from cma.memory import Memory
 from cma.orion.cells import Authority, Caller, Cell, CellDraft, Kind, Lifecycle, Provenance
 from cma.orion.links import Link, LinkDraft, LinkKind
@@ -23,6 +24,7 @@ __all__ = [
     "LinkDraft",
     "LinkKind",
     "Memory",
+    "Policy",
     "Provenance",
     "Reason",
     "Recollection",

@@ -8,28 +8,40 @@ was, adds one failure record, and raises a CmaError with a stable reason code.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from cma import review
+from cma.eagle.decisions import Decision, conflicts_seen, decide_conflict, decisions_seen
+from cma.eagle.executions import ExecutionTrace, record_execution
+from cma.eagle.skills import propose_skill
+from cma.lagoon.approvals import Approval
+from cma.lagoon.candidates import read_candidate
+from cma.lagoon.claims import propose_claim
+from cma.lagoon.policy import Policy
+from cma.lagoon.standing import Proposal, proposal_of, proposals
+from cma.orion.audit import AuditRecord
 from cma.orion.cells import Authority, Caller, Cell, CellDraft
 from cma.orion.connection import database_errors
 from cma.orion.explanation import Explanation, explain_recall
 from cma.orion.indexes import Indexes
 from cma.orion.linking import add_links
-from cma.orion.links import Link, LinkDraft, link_kind, link_of_record
+from cma.orion.links import Link, LinkDraft
+from cma.orion.looking import failures, read_cell, read_links
 from cma.orion.recall import recall
-from cma.orion.records import cell_of_record, record_of
 from cma.orion.revising import sweep, update_cell
-from cma.orion.scopes import GLOBAL, checked_scope, is_visible
+from cma.orion.scopes import GLOBAL, checked_scope
 from cma.orion.store import Store
 from cma.orion.traces import Recollection, Retrieval
 from cma.orion.verification import Verification, verify_store
-from cma.orion.writing import LATEST, BatchReceipt, batch_of, cell_not_found, write_cells
+from cma.orion.writing import BatchReceipt, batch_of, write_cells
+from cma.trifid.binding import bind_frame
+from cma.trifid.frames import EpisodeFrame, all_frames, read_frame
+from cma.trifid.replaying import ReplayEvidence, replay_frame
 from cma.values.clock import Clock
-from cma.values.errors import InvalidValueError, NotFoundError, Reason
-from cma.values.identity import MAX_INTEGER
-from cma.values.validation import Model, checked_id, validated
+from cma.values.errors import InvalidValueError
+from cma.values.validation import Model, validated
 
 DEFAULT_CALLER = Caller(name="agent", authority=Authority.MODEL)
 
@@ -45,12 +57,14 @@ class Memory:
         retrieval: Retrieval,
         scope: str,
         indexes: Indexes,
+        policy: Policy | None = None,
     ) -> None:
         """Hold an open store; `Memory.open` is the way in."""
         self.store = store
         self.caller = caller
         self.retrieval = retrieval
         self.scope = scope
+        self.policy = policy or Policy()
         self._indexes = indexes
 
     @classmethod
@@ -62,17 +76,20 @@ class Memory:
         clock: Clock | None = None,
         retrieval: Retrieval | None = None,
         store_id: str | None = None,
+        policy: Policy | None = None,
     ) -> Memory:
         """Open the memory in a file, or begin one where no file is.
 
         caller: its name goes into the audit, its authority into the source of what it writes.
         clock: where time comes from (the machine's by default). retrieval: how to recall unless a
-        call says otherwise. store_id: the name of a new store (random by default).
+        call says otherwise. store_id: the name of a new store (random by default). policy: how much
+        evidence derived memory needs and who may approve it.
 
         Raises StoreRefusedError when the file cannot be trusted; nothing is changed then.
         """
         caller = _valid(Caller, caller)
         retrieval = _valid(Retrieval, retrieval or Retrieval())
+        policy = _valid(Policy, policy or Policy())
         store = Store.open(path, clock=clock, store_id=store_id)
         return cls(
             store,
@@ -80,17 +97,16 @@ class Memory:
             retrieval=retrieval,
             scope=GLOBAL,
             indexes=Indexes(),
+            policy=policy,
         )
 
     def within(self, scope: str) -> Memory:
         """Return the same memory seen from another scope: `global` or `session:<id>`."""
-        return Memory(
-            self.store,
-            caller=self.caller,
-            retrieval=self.retrieval,
-            scope=checked_scope(scope),
-            indexes=self._indexes,
-        )
+        return self._view(scope=checked_scope(scope), caller=self.caller)
+
+    def acting_as(self, caller: Caller) -> Memory:
+        """Return the same memory used by another caller, such as the person who approves."""
+        return self._view(scope=self.scope, caller=_valid(Caller, caller))
 
     def __enter__(self) -> Memory:
         """Return the memory itself."""
@@ -172,19 +188,7 @@ class Memory:
 
         Links to cells that this scope does not see are left out.
         """
-        self.get(cell_id)
-        wanted = None if kind is None else link_kind(kind)
-        with database_errors(self.store.path):
-            rows = self.store.connection.execute(
-                "SELECT record FROM links WHERE source_id = ?1 OR target_id = ?1 ORDER BY id",
-                (cell_id,),
-            ).fetchall()
-            links = [link_of_record(record_of(data)) for (data,) in rows]
-            return tuple(
-                link
-                for link in links
-                if (wanted is None or link.kind is wanted) and self._sees(link.other_end(cell_id))
-            )
+        return read_links(self.store, cell_id, kind=kind, viewer=self.scope)
 
     def update(self, cell_id: str, **changes: Any) -> Cell:
         """Make a new revision of an active cell; the earlier ones stay readable.
@@ -199,28 +203,7 @@ class Memory:
 
         Raises NotFoundError (`cell-not-found`, `revision-not-found`).
         """
-        checked_id(cell_id, field="cell_id")
-        _check_revision(revision)
-        with database_errors(self.store.path):
-            row = self.store.connection.execute(LATEST, (cell_id,)).fetchone()
-        latest = None if row is None else cell_of_record(record_of(row[0]))
-        if latest is None or not is_visible(latest.scope, viewer=self.scope):
-            raise cell_not_found(cell_id, self.scope)
-        if revision is None or revision == latest.revision:
-            return latest
-        with database_errors(self.store.path):
-            row = self.store.connection.execute(
-                "SELECT record FROM cells WHERE id = ? AND revision = ?", (cell_id, revision)
-            ).fetchone()
-        if row is None:
-            raise NotFoundError(
-                Reason.REVISION_NOT_FOUND,
-                f"the cell has revisions 1 to {latest.revision}",
-                field="revision",
-                value=revision,
-                remedy="leave it out for the latest",
-            )
-        return cell_of_record(record_of(row[0]))
+        return read_cell(self.store, cell_id, revision=revision, viewer=self.scope)
 
     def recall(
         self,
@@ -247,6 +230,228 @@ class Memory:
                 include_inactive=include_inactive,
                 caller=self.caller,
             )
+
+    def bind(
+        self,
+        *,
+        scene: str,
+        sources: Sequence[str],
+        entities: Sequence[str] = (),
+        goals: Sequence[str] = (),
+        actions: Sequence[str] = (),
+        outcome: str = "",
+        cues: Sequence[str] = (),
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+    ) -> EpisodeFrame:
+        """Bind episodic cells, in observed order, into an episode frame; no fact is made by it.
+
+        start and end: when the episode lasted, the time of its first and last source by default.
+        """
+        fields = {
+            "scene": scene,
+            "sources": sources,
+            "entities": entities,
+            "goals": goals,
+            "actions": actions,
+            "outcome": outcome,
+            "cues": cues,
+            "start": start,
+            "end": end,
+        }
+        return bind_frame(self.store, fields, viewer=self.scope, caller=self.caller)
+
+    def frame(self, frame_id: str) -> EpisodeFrame:
+        """Return a frame. Raises NotFoundError (`frame-not-found`)."""
+        with database_errors(self.store.path):
+            return read_frame(self.store.connection, frame_id, viewer=self.scope)
+
+    def frames(self) -> tuple[EpisodeFrame, ...]:
+        """Return the frames that this scope sees, in the order of binding."""
+        with database_errors(self.store.path):
+            return all_frames(self.store, viewer=self.scope)
+
+    def replay(self, frame_id: str, *, sequence: Sequence[str] | None = None) -> ReplayEvidence:
+        """Go through an episode again and record what is seen; an incomplete replay is no error.
+
+        sequence: the cells in the order in which they were gone through, the frame's by default.
+        """
+        return replay_frame(
+            self.store, frame_id, sequence=sequence, viewer=self.scope, caller=self.caller
+        )
+
+    def propose(
+        self,
+        *,
+        frames: Sequence[str],
+        content: str,
+        subject: str,
+        predicate: str,
+        object: str,
+        summary: str = "",
+        confidence: float = 1.0,
+        importance: float = 0.5,
+        scope: str | None = None,
+    ) -> Proposal:
+        """Propose a semantic cell from replayed episode frames of one signature.
+
+        scope: `global` to propose memory for every session (this scope by default). Memory stays
+        as it is until the proposal is approved.
+        """
+        fields = {
+            "frames": frames,
+            "content": content,
+            "subject": subject,
+            "predicate": predicate,
+            "object": object,
+            "summary": summary,
+            "confidence": confidence,
+            "importance": importance,
+            "scope": scope,
+        }
+        candidate = propose_claim(
+            self.store, fields, viewer=self.scope, caller=self.caller, policy=self.policy
+        )
+        return self.proposal(candidate.id)
+
+    def execute(
+        self, *, task: str, steps: Sequence[str], outcome: str, sources: Sequence[str]
+    ) -> ExecutionTrace:
+        """Record that a task was carried out by these steps, and its `success` or `failure`."""
+        fields = {"task": task, "steps": steps, "outcome": outcome, "sources": sources}
+        return record_execution(self.store, fields, viewer=self.scope, caller=self.caller)
+
+    def propose_skill(
+        self,
+        *,
+        executions: Sequence[str],
+        content: str | None = None,
+        summary: str = "",
+        importance: float = 0.5,
+        scope: str | None = None,
+    ) -> Proposal:
+        """Propose a procedural cell from every execution of one skill, failures included."""
+        fields = {
+            "executions": executions,
+            "content": content,
+            "summary": summary,
+            "importance": importance,
+            "scope": scope,
+        }
+        candidate = propose_skill(
+            self.store, fields, viewer=self.scope, caller=self.caller, policy=self.policy
+        )
+        return self.proposal(candidate.id)
+
+    def proposals(self, status: str | None = None) -> tuple[Proposal, ...]:
+        """Return the proposals of this scope, oldest first. status: pending, approved, rejected."""
+        with database_errors(self.store.path):
+            return proposals(self.store.connection, viewer=self.scope, status=status)
+
+    def proposal(self, candidate_id: str) -> Proposal:
+        """Return a proposal and how it stands. Raises NotFoundError (`proposal-not-found`)."""
+        with database_errors(self.store.path):
+            connection = self.store.connection
+            return proposal_of(
+                connection, read_candidate(connection, candidate_id, viewer=self.scope)
+            )
+
+    def grant(
+        self, candidate_id: str, *, approval_id: str, expires_at: datetime | str | None = None
+    ) -> Approval:
+        """Put an approval by this caller on record, bound to one proposal."""
+        return review.grant(
+            self.store,
+            candidate_id,
+            approval_id=approval_id,
+            expires_at=expires_at,
+            viewer=self.scope,
+            caller=self.caller,
+            policy=self.policy,
+        )
+
+    def admit(self, candidate_id: str, *, approval_id: str | None) -> Cell:
+        """Admit a proposal under an approval on record: the one guarded transition."""
+        return review.admit(
+            self.store,
+            candidate_id,
+            approval_id=approval_id,
+            viewer=self.scope,
+            caller=self.caller,
+            policy=self.policy,
+        )
+
+    def approve(
+        self,
+        candidate_id: str,
+        *,
+        approval_id: str | None,
+        expires_at: datetime | str | None = None,
+    ) -> Cell:
+        """Grant an approval and admit the proposal, in one transition."""
+        return self._approve([candidate_id], approval_id, expires_at)[0]
+
+    def approve_many(
+        self,
+        candidate_ids: Sequence[str],
+        *,
+        approval_id: str | None,
+        expires_at: datetime | str | None = None,
+    ) -> tuple[Cell, ...]:
+        """Approve several proposals in one transition, as `<approval_id>/1`, `/2`, in order."""
+        return self._approve(self._batch(candidate_ids), approval_id, expires_at)
+
+    def reject(self, candidate_id: str, *, reason: str) -> Proposal:
+        """Reject a proposal and say why; memory stays as it is."""
+        return self.reject_many([candidate_id], reason=reason)[0]
+
+    def reject_many(self, candidate_ids: Sequence[str], *, reason: str) -> tuple[Proposal, ...]:
+        """Reject several proposals in one transition."""
+        return review.reject(
+            self.store,
+            self._batch(candidate_ids),
+            reason=reason,
+            viewer=self.scope,
+            caller=self.caller,
+        )
+
+    def regenerate(self, candidate_id: str) -> Proposal:
+        """Propose the same again from the evidence that stands now; memory stays as it is."""
+        return review.regenerate(
+            self.store,
+            candidate_id,
+            viewer=self.scope,
+            caller=self.caller,
+            policy=self.policy,
+        )
+
+    def conflicts(self) -> tuple[Link, ...]:
+        """Return the conflict links of which this scope sees both ends, ordered by id."""
+        with database_errors(self.store.path):
+            return conflicts_seen(self.store.connection, viewer=self.scope)
+
+    def decide(self, link_id: str, *, handling: str, policy: str | None = None) -> Decision:
+        """Record how a conflict is to be handled. A decision is control; both sides stay.
+
+        handling: preserve_both, prefer_recent, prefer_confident or defer.
+        """
+        return decide_conflict(
+            self.store,
+            link_id,
+            handling=handling,
+            policy=self.policy.name if policy is None else policy,
+            viewer=self.scope,
+            caller=self.caller,
+        )
+
+    def decisions(self, link_id: str | None = None) -> tuple[Decision, ...]:
+        """Return the decisions on conflicts that this scope sees, oldest first."""
+        with database_errors(self.store.path):
+            return decisions_seen(self.store.connection, viewer=self.scope, link_id=link_id)
+
+    def failures(self) -> tuple[AuditRecord, ...]:
+        """Return the failure records of the store: one for each transition that was refused."""
+        return failures(self.store)
 
     def sweep(self) -> tuple[str, ...]:
         """Record every expiry that has come, once; return the ids of the cells that expired.
@@ -276,11 +481,28 @@ class Memory:
         """The generation of memory: raised by each committed change of it."""
         return self.store.generation()
 
-    def _sees(self, cell_id: str) -> bool:
-        row = self.store.connection.execute(
-            "SELECT scope FROM cells WHERE id = ? LIMIT 1", (cell_id,)
-        ).fetchone()
-        return row is not None and is_visible(row[0], viewer=self.scope)
+    def _view(self, *, scope: str, caller: Caller) -> Memory:
+        return Memory(
+            self.store,
+            caller=caller,
+            retrieval=self.retrieval,
+            scope=scope,
+            indexes=self._indexes,
+            policy=self.policy,
+        )
+
+    def _approve(
+        self, ids: Sequence[str], approval_id: str | None, expires_at: datetime | str | None
+    ) -> tuple[Cell, ...]:
+        return review.approve(
+            self.store,
+            ids,
+            approval_id=approval_id,
+            expires_at=expires_at,
+            viewer=self.scope,
+            caller=self.caller,
+            policy=self.policy,
+        )
 
     def _batch(self, drafts: object) -> list[Any]:
         try:
@@ -288,18 +510,6 @@ class Memory:
         except InvalidValueError as error:
             self.store.record_rejection(self.caller.name, error)
             raise
-
-
-def _check_revision(revision: object) -> None:
-    whole = isinstance(revision, int) and not isinstance(revision, bool)
-    if revision is not None and not (whole and abs(revision) <= MAX_INTEGER):  # type: ignore[arg-type]
-        raise InvalidValueError(
-            Reason.FIELD_INVALID,
-            "not the number of a revision",
-            field="revision",
-            value=revision,
-            remedy="revisions count from 1; leave it out for the latest",
-        )
 
 
 def _valid(model: type[Model], value: Model | Mapping[str, Any]) -> Model:

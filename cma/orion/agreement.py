@@ -45,11 +45,26 @@ class Agreement:
     traces: int
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a verified chain tells: its end, and what should be stored, by name and digest."""
+
+    audit_records: int
+    audit_head: bytes
+    generation: int
+    told: dict[str, str]
+
+
 def check_agreement(connection: apsw.Connection, store_id: str) -> Agreement:
     """Recompute the chain and hold every stored record and reference against it.
 
     Raises StoreRefusedError: `chain-broken`, `state-disagrees`, `reference-missing`.
     """
+    return check_records(connection, read_story(connection, store_id))
+
+
+def read_story(connection: apsw.Connection, store_id: str) -> Story:
+    """Verify the whole chain and return what it tells. Raises StoreRefusedError."""
     told: dict[str, str] = {}
     latest: dict[str, int] = {}
     seq, generation = 0, 0
@@ -58,6 +73,15 @@ def check_agreement(connection: apsw.Connection, store_id: str) -> Agreement:
         generation = _next_generation(fields, generation)
         _follow(fields, told, latest)
     head = connection.execute("SELECT hash FROM audit WHERE seq = ?", (seq,)).fetchone()
+    return Story(seq, head[0] if head else FIRST_HASH, generation, told)
+
+
+def check_records(connection: apsw.Connection, story: Story) -> Agreement:
+    """Hold every stored record and reference against what the chain tells.
+
+    Raises StoreRefusedError: `state-disagrees`, `reference-missing`.
+    """
+    told = dict(story.told)
     try:
         cells, revisions = _check_cells(connection, told)
         links = _check_links(connection, told)
@@ -72,9 +96,9 @@ def check_agreement(connection: apsw.Connection, store_id: str) -> Agreement:
     if told:
         raise disagrees(min(told), "the chain tells of it, the store does not hold it")
     return Agreement(
-        audit_records=seq,
-        audit_head=head[0] if head else FIRST_HASH,
-        generation=generation,
+        audit_records=story.audit_records,
+        audit_head=story.audit_head,
+        generation=story.generation,
         cells=cells,
         revisions=revisions,
         links=links,
@@ -215,8 +239,8 @@ def _check_references(connection: apsw.Connection) -> None:
         )
     stated = 0
     for shelf in Shelf:
-        stated += connection.execute(  # noqa: S608 (one of two names)
-            "SELECT coalesce(sum(json_array_length(CAST(record AS TEXT), '$.refs')), 0)"
+        stated += connection.execute(
+            f"SELECT coalesce(sum(json_array_length(CAST(record AS TEXT), '$.refs')), 0)"  # noqa: S608
             f" FROM {shelf.value}"
         ).fetchone()[0]
     if stated != connection.execute("SELECT count(*) FROM refs").fetchone()[0]:

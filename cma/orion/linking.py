@@ -39,33 +39,9 @@ def add_links(
                 if len(drafts) > 1:
                     error.field = f"drafts[{len(links)}].{error.field}"
                 raise
-            present = transition.connection.execute(
-                "SELECT record FROM links WHERE id = ?", (link.id,)
-            ).fetchone()
-            subjects = (link.id, link.source_id, link.target_id)
-            operation = Operation.CONFLICT if link.kind is LinkKind.CONFLICT else Operation.LINK
-            if present is not None:
-                known = link_of_record(record_of(present[0]))
-                if (known.weight, known.evidence) != (link.weight, link.evidence):
-                    raise TransitionRejectedError(
-                        Reason.LINK_DIFFERS,
-                        "the link exists with another weight or evidence",
-                        field="link",
-                        value=link.id,
-                        remedy="links are not overwritten; use the one that is there",
-                    )
-                same = digest(LINK_DOMAIN, present[0])
-                transition.record(operation, subjects, before=same, after=same, reason="duplicate")
-                links.append(known)
-                continue
-            transition.change()
-            data = canonical_of_checked(record_of_link(link))
-            transition.connection.execute(
-                _LINK_INSERT, (link.id, link.kind.value, link.source_id, link.target_id, data)
-            )
-            transition.record(operation, subjects, after=digest(LINK_DOMAIN, data))
-            links.append(link)
-            created += 1
+            known, new = put_link(transition, link)
+            links.append(known)
+            created += new
         generation = transition.chain.generation
     receipt = BatchReceipt(
         ids=tuple(link.id for link in links),
@@ -74,6 +50,39 @@ def add_links(
         generation=generation,
     )
     return tuple(links), receipt
+
+
+def put_link(transition: Transition, link: Link) -> tuple[Link, bool]:
+    """Add a checked link within a transition; tell whether it is new.
+
+    The same link again is left as it is and recorded. Raises TransitionRejectedError
+    (`link-differs`) where it exists with another weight or evidence.
+    """
+    present = transition.connection.execute(
+        "SELECT record FROM links WHERE id = ?", (link.id,)
+    ).fetchone()
+    subjects = (link.id, link.source_id, link.target_id)
+    operation = Operation.CONFLICT if link.kind is LinkKind.CONFLICT else Operation.LINK
+    if present is not None:
+        known = link_of_record(record_of(present[0]))
+        if (known.weight, known.evidence) != (link.weight, link.evidence):
+            raise TransitionRejectedError(
+                Reason.LINK_DIFFERS,
+                "the link exists with another weight or evidence",
+                field="link",
+                value=link.id,
+                remedy="links are not overwritten; use the one that is there",
+            )
+        same = digest(LINK_DOMAIN, present[0])
+        transition.record(operation, subjects, before=same, after=same, reason="duplicate")
+        return known, False
+    transition.change()
+    data = canonical_of_checked(record_of_link(link))
+    transition.connection.execute(
+        _LINK_INSERT, (link.id, link.kind.value, link.source_id, link.target_id, data)
+    )
+    transition.record(operation, subjects, after=digest(LINK_DOMAIN, data))
+    return link, True
 
 
 def _check_link(transition: Transition, link: Link, viewer: str, ends: dict[str, Cell]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from cma.orion.agreement import check_agreement
+from cma.orion.agreement import check_records, read_story
 from cma.orion.anchor import Anchor, anchor_path, locked, newest, read_slots
 from cma.orion.authority import store_digest
 from cma.orion.connection import database_errors
@@ -40,7 +40,9 @@ def verify_store(store: Store) -> Verification:
     anchor = _anchor_of(store)  # read first: what it names was committed before it
     with database_errors(store.path), store.reading() as connection:
         check_database(connection, store.path.name)
-        agreed = check_agreement(connection, store.store_id)
+        story = read_story(connection, store.store_id)
+        pinned = _check_anchor(store, anchor, story.audit_records)
+        agreed = check_records(connection, story)
         return Verification(
             store_id=store.store_id,
             audit_records=agreed.audit_records,
@@ -53,7 +55,7 @@ def verify_store(store: Store) -> Verification:
             traces=agreed.traces,
             generation=agreed.generation,
             store_digest=store_digest(connection),
-            tail_pinned=_check_anchor(store, anchor, agreed.audit_records),
+            tail_pinned=pinned,
         )
 
 

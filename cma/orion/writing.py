@@ -8,9 +8,12 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from pydantic import FailFast, TypeAdapter, ValidationError
 
+from cma.orion.audit import Operation
 from cma.orion.cells import (
     DERIVED_KINDS,
+    Authority,
     Caller,
+    Cell,
     CellDraft,
     Kind,
 )
@@ -91,6 +94,33 @@ def write_cells(
     return BatchReceipt(
         ids=tuple(ids), created=created, duplicates=len(ids) - created, generation=generation
     )
+
+
+def add_derived_cell(
+    transition: Transition,
+    draft: CellDraft,
+    *,
+    scope: str,
+    authority: Authority,
+    also: tuple[str, ...],
+    policy: str,
+) -> Cell:
+    """Add a semantic or procedural cell within an approved transition, and return it.
+
+    For the guarded transition alone: it has checked approval and sources. `also` are further
+    subjects of the audit record, such as proposal and approval.
+    """
+    record, data = first_revision(identity_of_draft(draft, scope, authority), transition.at)
+    checked_size(data)
+    transition.change()
+    transition.connection.execute(CELL_INSERT, (record["id"], 1, scope, "active", None, data))
+    transition.record(
+        Operation.CONSOLIDATE,
+        (record["id"], *also),
+        after=revision_digest(data),
+        policy=policy,
+    )
+    return cell_of_record(record_of(data))
 
 
 def _write_chunk(

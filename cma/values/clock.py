@@ -99,3 +99,8 @@ def microseconds(at: datetime) -> int:
 def from_microseconds(value: int) -> datetime:
     """Return the instant that `microseconds` turned into a number."""
     return EPOCH + timedelta(microseconds=value)
+
+
+def utc_text(at: datetime) -> str:
+    """Return an instant in UTC as records hold it, with a trailing Z."""
+    return at.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""Eagle: execution traces, skills with their outcomes, conflicts and decisions."""

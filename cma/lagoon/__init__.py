@@ -1,0 +1,1 @@
+"""Lagoon: proposals, approvals, and the one guarded transition to derived memory."""

@@ -1,0 +1,1 @@
+"""Trifid: episode frames, replay evidence, signatures, and when frames are admissible."""
