@@ -6,23 +6,20 @@ usage. `--json` prints one JSON document on standard output, errors included.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
-from rich.console import Console
 
-from cma import rendering
+from cma import desk, rendering, rendering_evidence
+from cma.answering import CALLER, AsJson, Scope, StorePath, answer, tell
 from cma.memory import Memory
-from cma.orion.cells import Authority, Caller
 from cma.orion.explanation import timeline
 from cma.orion.scopes import GLOBAL
 from cma.orion.traces import Retrieval
-from cma.values.errors import CmaError, Reason, StoreRefusedError
+from cma.rosette.restoring import restore_snapshot
+from cma.values.clock import SystemClock
 from cma.values.identity import MAX_INTEGER
 from cma.values.validation import validated
 
@@ -32,11 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Look into a CMA store: what is remembered, where it came from, and whether it is sound.",
 )
-CALLER = Caller(name="cma-cli", authority=Authority.USER)
-
-StorePath = Annotated[Path, typer.Argument(help="the store file, for example agent.cma")]
-Scope = Annotated[str, typer.Option("--scope", "-s", help="who looks: 'global' or 'session:<id>'")]
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document, for scripts")]
+app.add_typer(desk.app, name="proposals")
 
 
 def _show_version(wanted: bool) -> None:
@@ -83,24 +76,26 @@ def recall_command(
             query, limit=limit, retrieval=retrieval, include_inactive=include_inactive
         )
 
-    _answer(store, run, rendering.recollection, as_json)
+    answer(store, run, rendering.recollection, as_json)
 
 
 @app.command("explain")
 def explain_command(
     store: StorePath,
-    trace_id: Annotated[str, typer.Argument(help="a trace id, as `cma recall` prints it")],
+    request: Annotated[
+        str, typer.Argument(help="a receipt id, or a trace id as `cma recall` prints it")
+    ],
     scope: Scope = GLOBAL,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a recorded recall backwards: trace, cells, sources and the audit records behind them.
+    """Tell a delivery or a recall backwards: receipt, packet, recall, cells, sources, audit.
 
-    Example: cma explain agent.cma trace-0123... --scope session:42
+    Example: cma explain agent.cma receipt-0123... --scope session:42
     """
-    _answer(
+    answer(
         store,
-        lambda memory: memory.within(scope).explain(trace_id),
-        rendering.explanation,
+        lambda memory: memory.within(scope).explain(request),
+        rendering_evidence.request,
         as_json,
         accept=lambda explanation: explanation.verified,
     )
@@ -112,7 +107,7 @@ def verify_command(store: StorePath, as_json: AsJson = False) -> None:
 
     Example: cma verify agent.cma && echo sound
     """
-    _answer(store, lambda memory: memory.verify(), rendering.verification, as_json)
+    answer(store, lambda memory: memory.verify(), rendering.verification, as_json)
 
 
 @app.command("timeline")
@@ -134,57 +129,42 @@ def timeline_command(
             raise typer.BadParameter("--last is a whole number of at least 1")
         return timeline(memory.store, subject=subject, last=min(last, MAX_INTEGER))
 
-    _answer(store, run, rendering.timeline, as_json)
+    answer(store, run, rendering.timeline, as_json)
+
+
+@app.command("snapshot")
+def snapshot_command(
+    store: StorePath,
+    file: Annotated[Path, typer.Argument(help="the file to write, such as agent.cma.jsonl")],
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole store, checked, to one new file. Nothing is overwritten.
+
+    Example: cma snapshot agent.cma backup.cma.jsonl
+    """
+    answer(store, lambda memory: memory.snapshot(file), rendering.facts, as_json)
+
+
+@app.command("restore")
+def restore_command(
+    file: Annotated[Path, typer.Argument(help="a snapshot, as `cma snapshot` wrote it")],
+    store: Annotated[Path, typer.Argument(help="where the store is to be; nothing may be there")],
+    as_json: AsJson = False,
+) -> None:
+    """Build a store from a snapshot. One that disagrees with itself is refused whole.
+
+    Example: cma restore backup.cma.jsonl restored.cma
+    """
+
+    def run() -> Any:
+        return restore_snapshot(file, store, caller=CALLER, clock=SystemClock())
+
+    tell(run, rendering.facts, as_json)
 
 
 def main() -> None:
     """Run the command line."""
     app()
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # no file can have such a name
-        return False
-
-
-def _answer(
-    store: Path,
-    run: Callable[[Memory], Any],
-    show: Callable[[Console, Any], None],
-    as_json: bool,
-    accept: Callable[[Any], bool] = lambda _: True,
-) -> None:
-    try:
-        if not _exists(store):
-            raise StoreRefusedError(
-                Reason.STORE_NOT_FOUND,
-                "there is no file at that path",
-                field="store",
-                value=str(store),
-                remedy="check the path; a store is created by Memory.open in a program",
-            )
-        with Memory.open(store, caller=CALLER) as memory:
-            answer = run(memory)
-    except CmaError as error:
-        if as_json:
-            fields = {
-                "code": error.code,
-                "field": error.field,
-                "message": error.message,
-                "remedy": error.remedy,
-            }
-            sys.stdout.buffer.write(orjson.dumps({"error": fields}) + b"\n")
-        else:
-            Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
-        raise typer.Exit(1) from error
-    if as_json:
-        sys.stdout.buffer.write(rendering.as_json(answer) + b"\n")
-    else:
-        show(Console(), answer)
-    if not accept(answer):
-        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from cma.lagoon.standing import Proposal, proposal_of, proposals
 from cma.orion.audit import AuditRecord
 from cma.orion.cells import Authority, Caller, Cell, CellDraft
 from cma.orion.connection import database_errors
-from cma.orion.explanation import Explanation, explain_recall
 from cma.orion.indexes import Indexes
 from cma.orion.linking import add_links
 from cma.orion.links import Link, LinkDraft
@@ -33,13 +32,23 @@ from cma.orion.recall import recall
 from cma.orion.revising import sweep, update_cell
 from cma.orion.scopes import GLOBAL, checked_scope
 from cma.orion.store import Store
-from cma.orion.traces import Recollection, Retrieval
+from cma.orion.traces import RecallTrace, Recollection, Retrieval
 from cma.orion.verification import Verification, verify_store
 from cma.orion.writing import BatchReceipt, batch_of, write_cells
+from cma.rosette.delivery import DeliveryReceipt, deliver_packet
+from cma.rosette.explaining import RequestExplanation, explain_request
+from cma.rosette.graph import GraphView, graph_view
+from cma.rosette.packets import ContextPacket
+from cma.rosette.packing import build_packet
+from cma.rosette.restoring import restore_snapshot
+from cma.rosette.snapshotting import SnapshotReceipt, write_snapshot
+from cma.rosette.tokens import PLAIN, TokenCounter
+from cma.rosette.topology import check_topology
+from cma.rosette.traversal import Traversal, traverse
 from cma.trifid.binding import bind_frame
 from cma.trifid.frames import EpisodeFrame, all_frames, read_frame
 from cma.trifid.replaying import ReplayEvidence, replay_frame
-from cma.values.clock import Clock
+from cma.values.clock import Clock, SystemClock
 from cma.values.errors import InvalidValueError
 from cma.values.validation import Model, validated
 
@@ -465,12 +474,95 @@ class Memory:
 
         Raises StoreRefusedError that names the first thing that is wrong.
         """
-        return verify_store(self.store)
+        found = verify_store(self.store)
+        with database_errors(self.store.path), self.store.reading() as connection:
+            check_topology(connection)
+        return found
 
-    def explain(self, trace_id: str) -> Explanation:
-        """Tell a recorded recall backwards: trace, cells, sources, audit records, each verified."""
+    def packet(
+        self,
+        recollection: Recollection | RecallTrace,
+        *,
+        budget: int,
+        counter: TokenCounter = PLAIN,
+    ) -> ContextPacket:
+        """Return what a request would be told: whole fact groups within a token budget.
+
+        budget: tokens of the whole text, headings and sources included. A view; nothing changes.
+        """
+        trace = recollection.trace if isinstance(recollection, Recollection) else recollection
         with database_errors(self.store.path):
-            return explain_recall(self.store, trace_id, viewer=self.scope)
+            return build_packet(
+                self.store, trace, viewer=self.scope, budget=budget, counter=counter
+            )
+
+    def deliver(
+        self, packet: ContextPacket, *, recipient: str = "model", counter: TokenCounter = PLAIN
+    ) -> DeliveryReceipt:
+        """Record that a packet goes to a recipient; the receipt proves what was in it.
+
+        Refused when memory would fill the packet otherwise by now (`packet-stale`).
+        """
+        return deliver_packet(
+            self.store,
+            packet,
+            viewer=self.scope,
+            caller=self.caller,
+            recipient=recipient,
+            counter=counter,
+        )
+
+    def graph(self) -> GraphView:
+        """Return the graph of frames, derived cells and decisions that this scope sees."""
+        with database_errors(self.store.path):
+            return graph_view(self.store, viewer=self.scope)
+
+    def traverse(
+        self,
+        start: str,
+        *,
+        scales: Iterable[str] | None = None,
+        adjacencies: Iterable[str] | None = None,
+        depth: int | None = None,
+        budget: int = 64,
+    ) -> Traversal:
+        """Visit the graph's nodes from one of them, breadth first, within the given bounds."""
+        return traverse(
+            self.graph(),
+            start,
+            scales=scales,
+            adjacencies=adjacencies,
+            depth=depth,
+            budget=budget,
+        )
+
+    def snapshot(self, path: str | os.PathLike[str]) -> SnapshotReceipt:
+        """Write the whole store, checked, to a new file `*.cma.jsonl`."""
+        return write_snapshot(self.store, path, caller=self.caller)
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: str | os.PathLike[str],
+        path: str | os.PathLike[str],
+        *,
+        caller: Caller = DEFAULT_CALLER,
+        clock: Clock | None = None,
+        retrieval: Retrieval | None = None,
+        policy: Policy | None = None,
+    ) -> Memory:
+        """Build a store from a snapshot and open it; a snapshot in doubt is refused whole."""
+        caller = _valid(Caller, caller)
+        restore_snapshot(snapshot, path, caller=caller, clock=clock or SystemClock())
+        return cls.open(path, caller=caller, clock=clock, retrieval=retrieval, policy=policy)
+
+    def explain(self, request: str) -> RequestExplanation:
+        """Tell a request backwards, each step verified against the audit chain.
+
+        request: the id of a delivery's receipt or of a recall's trace.
+        """
+        with database_errors(self.store.path):
+            return explain_request(self.store, request, viewer=self.scope)
 
     def digest(self) -> str:
         """Return the digest of authoritative memory: cells with their revisions, and links."""

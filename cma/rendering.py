@@ -59,8 +59,8 @@ def recollection(console: Console, answer: Recollection) -> None:
     console.print(Text(f"trace {trace.id}", style="dim"), soft_wrap=True)
 
 
-def explanation(console: Console, answer: Explanation) -> None:
-    """Show an explanation as a tree, from the recall back to the audit."""
+def recall_tree(answer: Explanation) -> Tree:
+    """Return the explanation of a recall as a tree, from the recall back to the audit."""
     trace = answer.trace
     mark = "verified" if answer.verified else "NOT VERIFIED"
     tree = Tree(Text(f"{trace.id}  [{mark}]", style="bold"))
@@ -69,7 +69,7 @@ def explanation(console: Console, answer: Explanation) -> None:
     asked.add(Text(f"scope {trace.scope}, at {trace.at.isoformat()}"))
     asked.add(Text(f"generation {trace.generation}, index {trace.index_digest[:16]}"))
     if answer.recorded is not None:
-        asked.add(Text(_record_line(answer.recorded)))
+        asked.add(Text(record_line(answer.recorded)))
     for place, item in enumerate(answer.hits, 1):
         line = f"{place}. {item.hit.cell} revision {item.hit.revision}, score {item.hit.score:.4f}"
         branch = tree.add(Text(line if item.verified else f"{line}  NOT VERIFIED"))
@@ -79,7 +79,7 @@ def explanation(console: Console, answer: Explanation) -> None:
             _add_cell(branch, item.cell)
         history = branch.add(Text("audit"))
         for record in item.history:
-            history.add(Text(_record_line(record), style="dim"))
+            history.add(Text(record_line(record), style="dim"))
         if place <= len(answer.comparisons):
             branch.add(Text(f"above the next: {answer.comparisons[place - 1]}", style="dim"))
     if trace.excluded:
@@ -88,12 +88,17 @@ def explanation(console: Console, answer: Explanation) -> None:
             left.add(Text(f"{count} {reason}"))
         for exclusion in trace.exclusions:
             left.add(Text(f"{exclusion.cell} {exclusion.reason}", style="dim"))
-    console.print(tree)
+    return tree
 
 
 def verification(console: Console, answer: Verification) -> None:
-    """Show what was verified, one fact a line and whole: digests are there to be compared."""
+    """Show what was verified."""
     console.print(Text("the store is sound", style="bold"))
+    facts(console, answer)
+
+
+def facts(console: Console, answer: BaseModel) -> None:
+    """Show a value, one fact a line and whole: digests are there to be compared."""
     for name, value in answer.model_dump().items():
         console.print(Text(f"{name.replace('_', ' '):<14} {value}"), soft_wrap=True)
 
@@ -125,7 +130,8 @@ def _add_cell(branch: Tree, cell: Cell) -> None:
         branch.add(Text(f"observed {cell.observed_at.isoformat()}", style="dim"))
 
 
-def _record_line(record: AuditRecord) -> str:
+def record_line(record: AuditRecord) -> str:
+    """Return an audit record as one line."""
     told = f"record {record.seq}: {record.operation.value} by {record.actor}"
     reason = f" ({record.reason})" if record.reason else ""
     return f"{told} at {record.at.isoformat()}{reason}, hash {record.hash[:16]}"
@@ -137,7 +143,8 @@ def _short(cell_id: str) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json") | (
-            {"verified": value.verified} if isinstance(value, Explanation) else {}
-        )
+        told = value.model_dump(mode="json")
+        if hasattr(value, "verified"):
+            told["verified"] = value.verified
+        return told
     raise TypeError(f"no JSON form: {type(value).__name__}")

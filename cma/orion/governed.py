@@ -9,7 +9,7 @@ beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -162,16 +162,15 @@ def records_about(
     *,
     scopes: Sequence[str] | None = None,
 ) -> list[Filed]:
-    """Return the records of a kind that are looked up by a subject, in the order of filing.
+    """Return the records of a kind that are looked up by a subject, by time, then id.
 
     scopes: those alone (None: all).
     """
     rows = connection.execute(
-        f"SELECT scope, record FROM {shelf.value} WHERE kind = ? AND subject = ?"  # noqa: S608
-        " ORDER BY ordinal",
+        f"SELECT scope, record FROM {shelf.value} WHERE kind = ? AND subject = ?",  # noqa: S608
         (kind, subject),
     )
-    return [filed_of(data) for scope, data in rows if scopes is None or scope in scopes]
+    return _by_time(filed_of(data) for scope, data in rows if scopes is None or scope in scopes)
 
 
 def records_naming(connection: apsw.Connection, target: str, kind: str) -> list[str]:
@@ -184,12 +183,24 @@ def records_naming(connection: apsw.Connection, target: str, kind: str) -> list[
 
 def records_of_kind(
     connection: apsw.Connection, shelf: Shelf, kind: str, *, scopes: Sequence[str] | None = None
+) -> list[Filed]:
+    """Return the records of a kind by time, then id. scopes: those alone (None: all)."""
+    return _by_time(each_record(connection, shelf, kind, scopes=scopes))
+
+
+def each_record(
+    connection: apsw.Connection, shelf: Shelf, kind: str, *, scopes: Sequence[str] | None = None
 ) -> Iterator[Filed]:
-    """Yield the records of a kind in the order of filing. scopes: those alone (None: all)."""
+    """Yield the records of a kind in no order that means anything. scopes: those alone."""
     rows = connection.execute(
         f"SELECT record FROM {shelf.value} WHERE kind = ?1 AND (?2 IS NULL OR scope IN"  # noqa: S608
-        " (SELECT value FROM json_each(?2))) ORDER BY ordinal",
+        " (SELECT value FROM json_each(?2)))",
         (kind, None if scopes is None else orjson.dumps(list(scopes)).decode()),
     )
     for (data,) in rows:
         yield filed_of(data)
+
+
+def _by_time(filed: Iterable[Filed]) -> list[Filed]:
+    # Never by the order of rows: a restored store has another.
+    return sorted(filed, key=lambda each: (each.at, each.id))

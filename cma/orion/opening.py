@@ -8,6 +8,7 @@ its unbroken continuation. A refused file is left as it was.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -51,18 +52,38 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
             value=path.parent.name,
             remedy="create the folder first",
         )
+
+    def begin(connection: apsw.Connection) -> ChainWriter:
+        chain = ChainWriter(
+            store_id,
+            seq=0,
+            head=FIRST_HASH,
+            generation=0,
+            at=in_utc(clock.now(), field="clock"),
+            actor=STORE_ACTOR,
+        )
+        connection.execute("INSERT INTO store (only_row, store_id) VALUES (1, ?)", (store_id,))
+        connection.execute(AUDIT_INSERT, chain.seal(Operation.CREATE.value, ()))
+        return chain
+
+    publish_store(path, store_id, begin, vfs)
+
+
+def publish_store(
+    path: Path,
+    store_id: str,
+    fill: Callable[[apsw.Connection], ChainWriter],
+    vfs: str | None,
+) -> bool:
+    """Fill a new file and move it and its anchor into place; tell whether it was this call's.
+
+    `fill` writes into an empty store within one transaction and returns the chain as it left it.
+    Whatever it raises leaves nothing at the path. Where another process was first, nothing is done.
+    """
     draft = path.with_name(f".{path.name}.new")
-    chain = ChainWriter(
-        store_id,
-        seq=0,
-        head=FIRST_HASH,
-        generation=0,
-        at=in_utc(clock.now(), field="clock"),
-        actor=STORE_ACTOR,
-    )
     with locked(anchor_path(path), create=True) as anchor_file:
         if path.exists():  # another process was first
-            return
+            return False
         left = newest(read_slots(anchor_file))
         if left is not None and left.seq > 1:
             raise StoreRefusedError(
@@ -78,8 +99,7 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             migrate(connection, 0)
             connection.execute("BEGIN")
-            connection.execute("INSERT INTO store (only_row, store_id) VALUES (1, ?)", (store_id,))
-            connection.execute(AUDIT_INSERT, chain.seal(Operation.CREATE.value, ()))
+            chain = fill(connection)
             connection.execute("COMMIT")
             connection.close()
             os.chmod(draft, 0o600)
@@ -95,6 +115,7 @@ def create_store(path: Path, store_id: str, clock: Clock, vfs: str | None) -> No
             os.fsync(folder)
         finally:
             os.close(folder)
+    return True
 
 
 def _remove(draft: Path) -> None:

@@ -6,6 +6,7 @@ ranks exactly, the hits' revisions are read, and the trace is queued for the aud
 
 from __future__ import annotations
 
+import apsw
 import orjson
 
 from cma.orion.analysis import ANALYSERS
@@ -107,9 +108,14 @@ def recall(
 
 def read_trace(store: Store, trace_id: str, *, viewer: str) -> RecallTrace:
     """Return a recorded trace that the viewer may see. Raises NotFoundError (`trace-not-found`)."""
-    checked_id(trace_id, field="trace_id")
     store.flush_reads()
-    row = store.connection.execute("SELECT record FROM traces WHERE id = ?", (trace_id,)).fetchone()
+    return find_trace(store.connection, trace_id, viewer=viewer)
+
+
+def find_trace(connection: apsw.Connection, trace_id: str, *, viewer: str) -> RecallTrace:
+    """Return a trace that is in the store already. Raises NotFoundError (`trace-not-found`)."""
+    checked_id(trace_id, field="trace_id")
+    row = connection.execute("SELECT record FROM traces WHERE id = ?", (trace_id,)).fetchone()
     try:
         trace = None if row is None else trace_of_record(record_of(row[0]))
     except DAMAGES as error:

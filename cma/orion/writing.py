@@ -27,7 +27,7 @@ from cma.orion.records import (
     record_of,
     revision_digest,
 )
-from cma.orion.scopes import GLOBAL
+from cma.orion.scopes import GLOBAL, is_visible
 from cma.orion.store import Store
 from cma.orion.transition import Transition
 from cma.values.errors import (
@@ -85,8 +85,11 @@ def write_cells(
                 first_revision(identity_of_draft(draft, scope, caller.authority), transition.at)
                 for draft in chunk
             ]
-            for place, (_, data) in enumerate(firsts, start):
-                checked_size(data, place=f"drafts[{place}]." if batch else "")
+            for place, (record, data) in enumerate(firsts, start):
+                prefix = f"drafts[{place}]." if batch else ""
+                checked_size(data, place=prefix)
+                if record["derived_from"]:
+                    _check_sources(transition, record["derived_from"], scope, prefix)
             created += _write_chunk(transition, firsts, scope, start if batch else None)
             ids.extend(record["id"] for record, _ in firsts)
             transition.flush()
@@ -169,6 +172,21 @@ def _present(transition: Transition, ids: list[str]) -> dict[str, str]:
         active = cell_of_record(record_of(data)).is_active(transition.at)
         found[cell_id] = revision_digest(data) if active else INACTIVE
     return found
+
+
+def _check_sources(transition: Transition, ids: Sequence[str], scope: str, prefix: str) -> None:
+    for name in ids:
+        row = transition.connection.execute(
+            "SELECT scope FROM cells WHERE id = ? LIMIT 1", (name,)
+        ).fetchone()
+        if row is None or not is_visible(row[0], viewer=scope):
+            raise TransitionRejectedError(
+                Reason.SOURCE_MISSING,
+                f"no such cell in the scope {scope}",
+                field=f"{prefix}derived_from",
+                value=name,
+                remedy="name cells that are there",
+            )
 
 
 def _inactive(cell_id: str, prefix: str) -> TransitionRejectedError:

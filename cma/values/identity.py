@@ -52,13 +52,13 @@ def canonical_of_checked(value: Any) -> bytes:
         raise _not_canonical(str(error), "$", None) from error
 
 
-def parse_canonical(data: bytes) -> Any:
-    """Return the value of canonical bytes.
+def parse_canonical(data: bytes, *, limit: int = MAX_BYTES) -> Any:
+    """Return the value of canonical bytes of at most `limit` bytes.
 
     Raises InvalidValueError (`not-canonical`) for anything that is not exactly canonical.
     """
-    if len(data) > MAX_BYTES:
-        raise _not_canonical(f"over {MAX_BYTES} bytes", "$", None)
+    if len(data) > limit:
+        raise _not_canonical(f"over {limit} bytes", "$", None)
     if _depth_exceeds(data, MAX_DEPTH):
         raise _not_canonical(f"nested over {MAX_DEPTH} deep", "$", None)
     try:

@@ -134,8 +134,8 @@ def test_explain_tells_a_recall_backwards(path: Path) -> None:
     assert "NOT VERIFIED" not in result.stdout
     told = answered("explain", path, trace, "--scope", "session:42")
     assert told["verified"] is True
-    assert told["chain_verified"] is True
-    assert [hit["verified"] for hit in told["hits"]] == [True, True]
+    assert told["recall"]["chain_verified"] is True
+    assert [hit["verified"] for hit in told["recall"]["hits"]] == [True, True]
     assert refusal("explain", path, trace, "--scope", "session:43")["code"] == "trace-not-found"
     assert refusal("explain", path, "trace-" + "0" * 40)["code"] == "trace-not-found"
 

@@ -362,9 +362,9 @@ def test_a_recall_is_recorded_and_explained(
     told = ann.explain(trace.id)
     assert told.trace == trace
     assert told.verified
-    assert told.recorded is not None
-    assert told.recorded.operation == "read"
-    assert told.comparisons[0] == why
+    assert told.recall.recorded is not None
+    assert told.recall.recorded.operation == "read"
+    assert told.recall.comparisons[0] == why
     assert [hit.cell for hit in told.hits][:2] == [sure, unsure]
     history = [item.operation for item in told.hits[0].history]
     assert history == ["write", "update"]

@@ -1,0 +1,146 @@
+"""How proposals, their evidence and their lineage look on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from cma.lagoon.candidates import Candidate
+from cma.lagoon.standing import Proposal
+from cma.orion.cells import Cell
+from cma.rendering import quoted, recall_tree, record_line
+from cma.rosette.explaining import RequestExplanation
+from cma.rosette.lineage import Lineage, SourceCell
+
+
+def proposal_list(console: Console, answer: Sequence[Proposal]) -> None:
+    """Show proposals, one a row: how each stands, what it claims, what it rests on."""
+    if not answer:
+        console.print(Text("no proposals"))
+        return
+    table = Table(title=f"{len(answer)} proposals", expand=False)
+    table.add_column("status", no_wrap=True)
+    table.add_column("claim or skill, id, evidence", overflow="fold")
+    for proposal in answer:
+        candidate = proposal.candidate
+        told = Text(quoted(candidate.content))
+        told.append(f"\n{candidate.id}\n{_carries(candidate)}", style="dim")
+        if proposal.rejection_reason:
+            told.append(f"\nrejected: {quoted(proposal.rejection_reason)}", style="yellow")
+        if proposal.cell_id:
+            told.append(f"\nin memory as {proposal.cell_id}", style="dim")
+        table.add_row(proposal.status.value, told)
+    console.print(table)
+
+
+def evidence(console: Console, answer: Any) -> None:
+    """Show a proposal as a tree with its evidence beside it."""
+    proposal: Proposal = answer.proposal
+    candidate = proposal.candidate
+    tree = Tree(Text(f"{candidate.id}  [{proposal.status.value}]", style="bold"))
+    claim = tree.add(Text(f"{candidate.kind.value} {quoted(candidate.content)}"))
+    parts = ", ".join(f"{name} {quoted(str(part))}" for name, part in candidate.metadata.items())
+    claim.add(Text(parts, style="dim"))
+    claim.add(Text(f"confidence {candidate.confidence:g}, would live in {candidate.scope}"))
+    claim.add(
+        Text(f"proposed by {candidate.proposed_by} ({candidate.authority}), {_carries(candidate)}")
+    )
+    for frame in answer.frames:
+        whole = "replays completely" if frame.id not in answer.incomplete else "REPLAY INCOMPLETE"
+        branch = tree.add(Text(f"{frame.id}  {quoted(frame.scene)}, {whole}"))
+        branch.add(Text(f"{frame.start.isoformat()} to {frame.end.isoformat()}", style="dim"))
+        _add_sources(branch, [each for each in answer.sources if each.id in frame.cells])
+    for execution in answer.executions:
+        branch = tree.add(Text(f"{execution.id}  {execution.outcome.value}"))
+        _add_sources(branch, [each for each in answer.sources if each.id in execution.cells])
+    console.print(tree)
+    console.print(Text(f"cma proposals approve STORE {candidate.id} -a <approval id> --as <name>"),
+                  soft_wrap=True)  # fmt: skip
+
+
+def request(console: Console, answer: RequestExplanation) -> None:
+    """Show a request told backwards: receipt, packet, decisions, recall, cells, lineage, audit."""
+    mark = "verified" if answer.verified else "NOT VERIFIED"
+    receipt, packet = answer.receipt, answer.packet
+    if receipt is not None:
+        tree = Tree(Text(f"{receipt.id}  [{mark}]", style="bold"))
+        to = f"delivered to {quoted(receipt.recipient)} by {receipt.by} at {receipt.at.isoformat()}"
+        tree.add(Text(f"{to}, generation {receipt.generation}"))
+        packed = tree.add(Text(receipt.packet))
+        if packet is not None:
+            used = f"{packet['used']} of {packet['budget']} tokens by {packet['counter']}"
+            packed.add(Text(f"{used}, {len(packet['groups'])} groups"))
+            for cells, reason in packet["excluded"]:
+                packed.add(Text(f"left out ({reason}): {', '.join(cells)}", style="dim"))
+        for each in answer.served:
+            seen = "" if each.verified else "  NOT VERIFIED"
+            told = "not visible from this scope" if each.cell is None else quoted(each.cell.content)
+            packed.add(Text(f"{each.id} revision {each.revision} {told}{seen}"))
+        for decision in answer.decisions:
+            handled = f"{decision.handling.value} by {decision.by} under policy {decision.policy}"
+            tree.add(Text(f"{decision.id}: {handled} (control, not served)"))
+        for record in answer.records:
+            tree.add(Text(record_line(record), style="dim"))
+        tree.add(recall_tree(answer.recall))
+    else:
+        tree = recall_tree(answer.recall)
+        if answer.recall.verified != answer.verified:
+            tree.add(Text("lineage NOT VERIFIED"))
+    for lineage in answer.lineages:
+        add_lineage(tree.add(Text(lineage.cell)), lineage)
+    console.print(tree)
+
+
+def admitted(console: Console, answer: Sequence[Cell]) -> None:
+    """Show the cells that proposals became, one a line and whole."""
+    for cell in answer:
+        told = f"{cell.kind.value}  {cell.id}  approval {cell.approval_id}  {quoted(cell.content)}"
+        console.print(Text(told), soft_wrap=True)
+
+
+def add_lineage(tree: Tree, lineage: Lineage) -> None:
+    """Add how a derived cell became memory."""
+    mark = "" if lineage.verified else "  NOT VERIFIED"
+    branch = tree.add(Text(f"derived memory{mark}"))
+    if lineage.approval is not None:
+        approval = lineage.approval
+        branch.add(
+            Text(
+                f"approved as {quoted(approval.id)} by {approval.approver} ({approval.authority}) "
+                f"under policy {approval.policy} at {approval.at.isoformat()}"
+            )
+        )
+    if lineage.candidate is not None:
+        candidate = lineage.candidate
+        branch.add(Text(f"{candidate.id}, {_carries(candidate)}"))
+    for frame in lineage.frames:
+        branch.add(Text(f"{frame.id} {quoted(frame.scene)}", style="dim"))
+    for execution in lineage.executions:
+        branch.add(Text(f"{execution.id} {execution.outcome.value}", style="dim"))
+    _add_sources(branch, lineage.sources)
+    for record in lineage.history:
+        branch.add(Text(record_line(record), style="dim"))
+
+
+def _add_sources(branch: Tree, sources: Sequence[SourceCell]) -> None:
+    for source in sources:
+        if source.cell is None:
+            gone = "gone" if source.visible else "not visible from this scope"
+            branch.add(Text(f"{source.id}: {gone}"))
+            continue
+        cell = source.cell
+        seen = "" if source.verified else "  NOT VERIFIED"
+        told = f"{quoted(cell.content)} from {quoted(cell.source.origin)}"
+        branch.add(Text(f"{told} ({cell.source.authority.value}){seen}"))
+
+
+def _carries(candidate: Candidate) -> str:
+    if candidate.frames:
+        return f"{len(candidate.frames)} frames, {len(candidate.cells)} source cells"
+    wins, losses = len(candidate.successes), len(candidate.failures)
+    return f"{wins} successes, {losses} failures, {len(candidate.cells)} source cells"

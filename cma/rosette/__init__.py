@@ -1,0 +1,1 @@
+"""Rosette: context packets under a budget, the graph over three scales, snapshots."""
