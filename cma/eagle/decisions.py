@@ -15,6 +15,7 @@ from cma.orion.cells import Caller
 from cma.orion.governed import Filed, Shelf, file_record, records_about, records_of_kind
 from cma.orion.links import Link, LinkKind, link_of_record
 from cma.orion.records import record_of
+from cma.orion.scopes import visible_scopes
 from cma.orion.store import Store
 from cma.trifid.sources import visible_cell
 from cma.values.clock import utc_text
@@ -115,12 +116,13 @@ def conflicts_seen(connection: apsw.Connection, *, viewer: str) -> tuple[Link, .
 def decisions_seen(
     connection: apsw.Connection, *, viewer: str, link_id: str | None
 ) -> tuple[Decision, ...]:
-    """Return the decisions on conflicts that the viewer sees, oldest first."""
+    """Return the decisions that the viewer sees, on conflicts that it sees, oldest first."""
+    scopes = visible_scopes(viewer)
     if link_id is None:
-        filed = list(records_of_kind(connection, Shelf.GOVERNED, DECISION))
+        filed = records_of_kind(connection, Shelf.GOVERNED, DECISION, scopes=scopes)
     else:
         checked_id(link_id, field="link_id")
-        filed = records_about(connection, Shelf.GOVERNED, DECISION, link_id)
+        filed = records_about(connection, Shelf.GOVERNED, DECISION, link_id, scopes=scopes)
     found = [decision_of(each) for each in filed]
     seen = {each.link: _conflict(connection, each.link, viewer) is not None for each in found}
     return tuple(each for each in found if seen[each.link])

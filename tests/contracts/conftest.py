@@ -13,7 +13,10 @@ import apsw
 import pytest
 
 from cma import Caller, Cell, CmaError, Coefficients, FixedClock, Memory, Reason, Retrieval
+from cma.lagoon.standing import Proposal
+from cma.trifid.frames import EpisodeFrame
 
+MODEL = Caller(name="model", authority="model")
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CALLER = Caller(name="tester", authority="user")
 
@@ -85,6 +88,51 @@ def hold() -> Callable[..., Cell]:
         return view.write(content, kind="working", metadata={"ttl_seconds": ttl}, **fields)
 
     return write
+
+
+@pytest.fixture
+def events(remember: Callable[..., Cell]) -> Callable[..., list[str]]:
+    """Write so many events, a minute apart, and return their ids in observed order."""
+
+    def write(view: Memory, count: int, *, first: float = 0, text: str = "event") -> list[str]:
+        return [
+            remember(view, f"{text} {number}", minutes=first + number).id for number in range(count)
+        ]
+
+    return write
+
+
+@pytest.fixture
+def episodes(events: Callable[..., list[str]]) -> Callable[..., list[EpisodeFrame]]:
+    """Bind so many frames of one signature, two new sources each, and replay each."""
+
+    def bind(
+        view: Memory, count: int = 2, *, first: float = 0, replay: bool = True, **parts: Any
+    ) -> list[EpisodeFrame]:
+        parts = {"entities": ["Ann"], "actions": ["drinks tea"], **parts}
+        frames = []
+        for number in range(count):
+            text = f"episode {first + number}"
+            sources = events(view, 2, first=first + 10 * number, text=text)
+            frame = view.bind(scene=text, sources=sources, **parts)
+            if replay:
+                assert view.replay(frame.id).complete
+            frames.append(frame)
+        return frames
+
+    return bind
+
+
+@pytest.fixture
+def claim() -> Callable[..., Proposal]:
+    """Propose a claim from frames."""
+
+    def propose(view: Memory, frames: list[EpisodeFrame], **parts: Any) -> Proposal:
+        parts = {"subject": "Ann", "predicate": "drinks", "object": "tea", **parts}
+        parts.setdefault("content", f"{parts['subject']} {parts['predicate']} {parts['object']}")
+        return view.propose(frames=[frame.id for frame in frames], **parts)
+
+    return propose
 
 
 @pytest.fixture
