@@ -9,10 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from cma.orion.audit import Operation
 from cma.orion.cells import Caller
 from cma.orion.governed import Filed, Shelf, file_record, find_record
 from cma.orion.recall import find_trace
+from cma.orion.records import record_of_cell, revision_digest
 from cma.orion.scopes import is_visible
 from cma.orion.store import Store
 from cma.rosette.packets import PACKET, ContextPacket, identity_of, packet_id
@@ -20,6 +23,7 @@ from cma.rosette.packing import build_packet
 from cma.rosette.tokens import PLAIN, TokenCounter
 from cma.values.clock import utc_text
 from cma.values.errors import InvalidValueError, NotFoundError, Reason, TransitionRejectedError
+from cma.values.identity import canonical_of_checked, is_normal
 from cma.values.validation import Value, checked_id
 
 RECEIPT = "receipt"
@@ -140,15 +144,8 @@ def _check_packet(store: Store, packet: ContextPacket, viewer: str, counter: Tok
             value=packet,
             remedy="give what memory.packet(...) returned",
         )
-    if packet_id(identity_of(packet)) != packet.id or not is_visible(packet.scope, viewer=viewer):
-        raise TransitionRejectedError(
-            Reason.PACKET_ALTERED,
-            "the packet is not what its id says, or was built for another scope",
-            field="packet",
-            value=packet.id,
-            remedy="build it again from the recall",
-            subjects=(packet.trace,),
-        )
+    if not _is_whole(packet) or not is_visible(packet.scope, viewer=viewer):
+        raise _altered(packet)
     if counter.name != packet.counter:
         raise InvalidValueError(
             Reason.FIELD_INVALID,
@@ -159,6 +156,8 @@ def _check_packet(store: Store, packet: ContextPacket, viewer: str, counter: Tok
         )
     trace = find_trace(store.connection, packet.trace, viewer=viewer)
     now = build_packet(store, trace, viewer=packet.scope, budget=packet.budget, counter=counter)
+    if packet.generation > now.generation:  # memory has not come that far
+        raise _altered(packet)
     same = {**identity_of(now), "generation": packet.generation}
     if same != identity_of(packet):
         raise TransitionRejectedError(
@@ -169,3 +168,31 @@ def _check_packet(store: Store, packet: ContextPacket, viewer: str, counter: Tok
             remedy="build it again from a new recall",
             subjects=(packet.trace,),
         )
+
+
+def _is_whole(packet: ContextPacket) -> bool:
+    """Tell whether a packet is what its id says, and each of its cells what its digest says.
+
+    A copy with other fields is a value that nobody has looked at, so it is validated first.
+    """
+    try:
+        seen = ContextPacket.model_validate(packet)
+    except ValidationError:
+        return False
+    served = [each for group in seen.groups for each in group.cells]
+    return packet_id(identity_of(seen)) == seen.id and all(
+        revision_digest(canonical_of_checked(record_of_cell(each.cell))) == each.digest
+        for each in served
+    )
+
+
+def _altered(packet: ContextPacket) -> TransitionRejectedError:
+    trace = packet.trace
+    return TransitionRejectedError(
+        Reason.PACKET_ALTERED,
+        "the packet is not what its id says, or was built for another scope",
+        field="packet",
+        value=packet.id,
+        remedy="build it again from the recall",
+        subjects=(trace,) if isinstance(trace, str) and is_normal(trace) else (),
+    )

@@ -12,6 +12,7 @@ from cma.eagle.decisions import DECISION, Decision, Handling, decision_of
 from cma.orion.cells import Cell
 from cma.orion.governed import Shelf, records_about
 from cma.orion.links import LinkKind
+from cma.orion.scopes import visible_scopes
 from cma.trifid.sources import visible_cell
 
 
@@ -43,7 +44,7 @@ def components(
         if hit in placed:
             continue
         cells: dict[str, Cell] = {}
-        links: set[str] = set()
+        links: dict[str, tuple[str, str]] = {}
         waiting = deque([hit])
         while waiting:
             name = waiting.popleft()
@@ -59,13 +60,16 @@ def components(
                 (name, LinkKind.CONFLICT.value),
             ).fetchall():
                 waiting.append(target if source == name else source)
-                links.add(link_id)
+                links[link_id] = (source, target)
         placed.update(cells)
         if cells:
             decisions = [
                 decision_of(filed)
-                for link_id in sorted(links)
-                for filed in records_about(connection, Shelf.GOVERNED, DECISION, link_id)
+                for link_id, ends in sorted(links.items())
+                if cells.keys() >= set(ends)  # the other side may be hidden from this viewer
+                for filed in records_about(
+                    connection, Shelf.GOVERNED, DECISION, link_id, scopes=visible_scopes(viewer)
+                )
             ]
             found.append(_ordered(cells, hits, decisions))
     return found

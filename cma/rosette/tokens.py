@@ -8,7 +8,8 @@ from typing import Any
 
 import regex
 
-_PIECES = regex.compile(r"[\w]+|[^\w\s]")
+# A run may begin with a mark or a connector, so what kind a piece is must not be told by a letter.
+_PIECES = regex.compile(r"(\w+)|[^\w\s]")
 BYTES_A_TOKEN = 4
 
 
@@ -25,8 +26,7 @@ def plain_count(text: str) -> int:
     other visible character one.
     """
     return sum(
-        -(-len(piece.encode()) // BYTES_A_TOKEN) if piece[0].isalnum() or piece[0] == "_" else 1
-        for piece in _PIECES.findall(text)
+        -(-len(word.encode()) // BYTES_A_TOKEN) if word else 1 for word in _PIECES.findall(text)
     )
 
 
