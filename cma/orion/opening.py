@@ -25,7 +25,7 @@ from cma.orion.connection import (
     use_write_ahead_log,
 )
 from cma.values.clock import Clock, in_utc
-from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
+from cma.values.errors import InvalidValueError, Reason, StoreRefusedError, StoreUnavailableError
 
 AUDIT_INSERT = (
     "INSERT INTO audit (seq, operation, subject, generation, record, hash)"
@@ -82,6 +82,14 @@ def publish_store(
     """
     draft = path.with_name(f".{path.name}.new")
     with locked(anchor_path(path), create=True) as anchor_file:
+        if os.fstat(anchor_file).st_nlink == 0:
+            raise StoreUnavailableError(
+                Reason.STORE_BUSY,
+                "another process began a store there and gave up",
+                field="store",
+                value=path.name,
+                remedy="try again",
+            )
         if path.exists():  # another process was first
             return False
         left = newest(read_slots(anchor_file))
@@ -94,6 +102,7 @@ def publish_store(
                 remedy="put the store file back, or remove the .head file to begin anew",
             )
         _remove(draft)
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # never readable
         connection = connect(draft, vfs=vfs, create=True)
         try:
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
@@ -102,13 +111,14 @@ def publish_store(
             chain = fill(connection)
             connection.execute("COMMIT")
             connection.close()
-            os.chmod(draft, 0o600)
             os.ftruncate(anchor_file, 0)
             write_anchor(anchor_file, Anchor(store_id, chain.seq, chain.head), (None, None))
             os.replace(draft, path)
         except BaseException:
             connection.close()
             _remove(draft)
+            if not path.exists():  # an anchor without a store would stand in the way of the next
+                anchor_path(path).unlink(missing_ok=True)
             raise
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -12,24 +12,34 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import apsw
 
 from cma.orion.agreement import check_agreement
-from cma.orion.anchor import anchor_path
-from cma.orion.audit import ChainWriter, Operation
+from cma.orion.audit import ChainWriter, Operation, audit_record
 from cma.orion.authority import store_digest
-from cma.orion.cells import Caller
+from cma.orion.cells import Caller, Cell
 from cma.orion.connection import database_errors
+from cma.orion.governed import filed_of, record_id
+from cma.orion.links import link_of_record, record_of_link
 from cma.orion.opening import AUDIT_INSERT, publish_store, store_path
-from cma.orion.records import DAMAGES, due, instant
+from cma.orion.records import (
+    DAMAGES,
+    IDENTIFYING_FIELDS,
+    cell_id,
+    cell_of_record,
+    due,
+    record_of_cell,
+)
 from cma.orion.writing import CELL_INSERT
 from cma.rosette.snapshot_form import (
     MAX_LINE,
     TYPES,
     Envelope,
+    parse_line,
     read_envelope,
     rejected,
 )
@@ -42,8 +52,9 @@ from cma.values.errors import (
     Reason,
     SnapshotRejectedError,
     StoreRefusedError,
+    StoreUnavailableError,
 )
-from cma.values.identity import canonical_of_checked, identifier, parse_canonical
+from cma.values.identity import canonical, canonical_of_checked, identifier
 from cma.values.validation import Value
 
 CHUNK = 500
@@ -58,7 +69,7 @@ _INSERTS = {
 }
 _REFUSALS = {
     Reason.CHAIN_BROKEN: Reason.SNAPSHOT_CHAIN,
-    Reason.STATE_DISAGREES: Reason.SNAPSHOT_IDENTITY,
+    Reason.STATE_DISAGREES: Reason.SNAPSHOT_CHAIN,  # each id was held against its content before
     Reason.REFERENCE_MISSING: Reason.SNAPSHOT_TOPOLOGY,
 }
 
@@ -85,9 +96,10 @@ def restore_snapshot(
     (`snapshot-target-exists`). Nothing is at the target then, and nothing else was touched.
     """
     place = store_path(target)
-    if place.exists() or place.is_symlink() or anchor_path(place).exists():
-        raise target_exists(place)
-    with _opened(Path(snapshot)) as file:
+    for name in (place, *(place.with_name(place.name + end) for end in ("-wal", "-journal"))):
+        if os.path.lexists(name):  # a log left over would be read as the new store's own
+            raise target_exists(name)
+    with _opened(snapshot) as file, _disk_errors():
         envelope, sealed = _read_through(file)
         file.seek(0)
 
@@ -97,14 +109,12 @@ def restore_snapshot(
         try:
             with database_errors(place):
                 done = publish_store(place, envelope.store_id, fill, None)
-        except BaseException as error:
-            if not place.exists():
-                anchor_path(place).unlink(missing_ok=True)
-            if isinstance(error, StoreRefusedError) and error.reason is Reason.STORE_DAMAGED:
-                raise rejected(
-                    Reason.SNAPSHOT_RECORD, "the records do not fit into a store", None
-                ) from error
-            raise
+        except StoreRefusedError as error:
+            if error.reason is not Reason.STORE_DAMAGED:
+                raise
+            raise rejected(
+                Reason.SNAPSHOT_RECORD, "the records do not fit into a store", None
+            ) from error
     if not done:
         raise target_exists(place)
     return Restored(
@@ -115,23 +125,42 @@ def restore_snapshot(
     )
 
 
-def _opened(snapshot: Path) -> BinaryIO:
+def _opened(snapshot: str | os.PathLike[str]) -> BinaryIO:
     try:
-        descriptor = os.open(snapshot, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        raise _no_file(snapshot) from error
+        place = store_path(snapshot)
+    except InvalidValueError as error:
+        raise _no_file(str(snapshot)[:200]) from error
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _no_file(place.name) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise _no_file(snapshot)
+        raise _no_file(place.name)
     return os.fdopen(descriptor, "rb")
 
 
-def _no_file(snapshot: Path) -> SnapshotRejectedError:
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except CmaError:
+        raise
+    except OSError as error:
+        raise StoreUnavailableError(
+            Reason.STORE_IO,
+            f"the disk refused: {error}",
+            field="snapshot",
+            remedy="nothing was restored; see to the disk and its permissions, then try again",
+        ) from error
+
+
+def _no_file(name: str) -> SnapshotRejectedError:
     return SnapshotRejectedError(
         Reason.SNAPSHOT_NOT_FOUND,
         "there is no plain file of that name",
         field="snapshot",
-        value=snapshot.name,
+        value=name,
         remedy="name the file itself, not a folder or a link to it",
     )
 
@@ -162,8 +191,9 @@ def _fill(
     if counts != envelope.counts:
         raise rejected(Reason.SNAPSHOT_COUNTS, "other counts than the envelope's", None)
     try:
-        agreed = check_agreement(connection, envelope.store_id)
+        # Topology first: it says what is wrong where the chain could only say that something is.
         check_topology(connection)
+        agreed = check_agreement(connection, envelope.store_id)
     except StoreRefusedError as error:
         found = rejected(_REFUSALS.get(error.reason, error.reason), error.message, None)
         found.field = error.field
@@ -235,44 +265,56 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _row(
     line: bytes, number: int
 ) -> tuple[str, tuple[Any, ...], tuple[Any, ...], list[tuple[str, str, str]]]:
-    """Return type, sort key, table row and references of a line."""
+    """Return type, sort key, table row and references of a line, whose id is its content's."""
     try:
-        told = parse_canonical(line[:-1], limit=MAX_LINE)
-        kind, record = told["type"], told["record"]
-        parts = {"hash", "record", "type"} if kind == "audit" else {"record", "type"}
-        if set(told) != parts or kind not in TYPES:
-            raise ValueError("no record of a snapshot")
-        data = canonical_of_checked(record)
+        kind, record, data, sealed = parse_line(line)
         if kind == "audit":
-            subject = next(iter(record["subjects"]), None)
-            key: tuple[Any, ...] = (int(record["seq"]),)
-            row: tuple[Any, ...] = (
-                record["seq"],
-                record["operation"],
-                subject,
-                record["generation"],
-                data,
-                bytes.fromhex(told["hash"]),
-            )
-            return kind, key, row, []
+            return kind, (_number(record["seq"]),), _audit_row(data, sealed), []
+        refs: list[tuple[str, str, str]] = []
+        revision, row = 1, tuple[Any, ...]()
         if kind == "trace":
-            name = identifier("trace", data)
-            return kind, (name,), (name, data), []
-        name = record["id"]
+            key: tuple[Any, ...] = (identifier("trace", data),)
+            return kind, key, (*key, data), refs
         if kind == "cell":
-            expires = due(instant(record["expires_at"]))
-            revision = record["revision"]
-            row = (name, revision, record["scope"], record["lifecycle"], expires, data)
-            return kind, (name, int(revision)), row, []
-        if kind == "link":
-            ends = (record["source_id"], record["target_id"])
-            return kind, (name,), (name, record["kind"], *ends, data), []
-        own = record["kind"]
-        refs = [(str(target), str(own), str(name)) for target in record["refs"]]
-        return kind, (name,), (name, own, record["scope"], record["subject"], data), refs
-    except (InvalidValueError, *DAMAGES) as error:
-        if isinstance(error, CmaError) and not isinstance(error, InvalidValueError):
-            raise
+            found = Cell.model_validate(cell_of_record(record))
+            revision = _number(found.revision)
+            identity = {field: record[field] for field in IDENTIFYING_FIELDS}
+            name = cell_id(identity) if revision == 1 else found.id
+            whole = record_of_cell(found)
+            expires = due(found.expires_at)
+            row = (found.id, revision, found.scope, found.lifecycle.value, expires, data)
+            if not (0 <= found.confidence <= 1 and 0 <= found.importance <= 1):
+                raise ValueError("a share lies between 0 and 1")
+        elif kind == "link":
+            link = link_of_record(record)
+            whole = record_of_link(link)
+            identity = {field: record[field] for field in ("kind", "source_id", "target_id")}
+            name = identifier("link", canonical(identity))
+            row = (link.id, link.kind.value, link.source_id, link.target_id, data)
+        else:
+            filed = filed_of(data)
+            whole = {**asdict(filed), "refs": list(filed.refs)}
+            name = record_id(filed.kind, filed.identity)
+            row = (filed.id, filed.kind, filed.scope, filed.subject, data)
+            refs = [(target, filed.kind, filed.id) for target in filed.refs]
+        if canonical_of_checked(whole) != data:
+            raise ValueError("the record does not have the parts of its type")
+    except (CmaError, OverflowError, *DAMAGES) as error:
         raise rejected(
             Reason.SNAPSHOT_RECORD, "the line is no canonical record of a snapshot", number
         ) from error
+    if name != row[0]:
+        raise rejected(Reason.SNAPSHOT_IDENTITY, "the id is not that of the content", number)
+    return kind, (name, revision), row, refs
+
+
+def _audit_row(data: bytes, sealed: bytes | None) -> tuple[Any, ...]:
+    told = audit_record(data, sealed or b"")
+    first = next(iter(told.subjects), None)
+    return told.seq, told.operation.value, first, told.generation, data, sealed
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("no number")
+    return value

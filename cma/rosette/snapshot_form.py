@@ -8,15 +8,15 @@ own, so a change of any byte of the file is noticed.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import apsw
 from pydantic import Field, ValidationError
 
-from cma.orion.records import record_of
 from cma.values.errors import Reason, SnapshotRejectedError
-from cma.values.identity import MAX_BYTES, canonical, canonical_of_checked, parse_canonical
+from cma.values.identity import MAX_BYTES, canonical, parse_canonical
 from cma.values.validation import Value
 
 FORMAT = "cma.snapshot"
@@ -24,13 +24,16 @@ VERSION = 1
 MAX_LINE = MAX_BYTES + 4_096
 TYPES = ("attendant", "audit", "cell", "governed", "link", "trace")
 _QUERIES = {
-    "attendant": "SELECT id, 0, record, NULL FROM attendant ORDER BY id",
-    "audit": "SELECT seq, 0, record, hash FROM audit ORDER BY seq",
-    "cell": "SELECT id, revision, record, NULL FROM cells ORDER BY id, revision",
-    "governed": "SELECT id, 0, record, NULL FROM governed ORDER BY id",
-    "link": "SELECT id, 0, record, NULL FROM links ORDER BY id",
-    "trace": "SELECT id, 0, record, NULL FROM traces ORDER BY id",
+    "attendant": "SELECT record, NULL FROM attendant ORDER BY id",
+    "audit": "SELECT record, hash FROM audit ORDER BY seq",
+    "cell": "SELECT record, NULL FROM cells ORDER BY id, revision",
+    "governed": "SELECT record, NULL FROM governed ORDER BY id",
+    "link": "SELECT record, NULL FROM links ORDER BY id",
+    "trace": "SELECT record, NULL FROM traces ORDER BY id",
 }
+_LINE = re.compile(
+    rb'\{(?:"hash":"([0-9a-f]{64})",)?"record":(\{.*\}),"type":"([a-z]+)"\}\n', re.DOTALL
+)
 Count = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
 Sha256 = Annotated[str, Field(strict=True, pattern=r"^[0-9a-f]{64}$")]
 
@@ -91,11 +94,23 @@ def read_envelope(line: bytes) -> Envelope:
 def record_lines(connection: apsw.Connection) -> Iterator[tuple[str, bytes]]:
     """Yield the type and the line of every record of a store, in the order of the file."""
     for kind in TYPES:
-        for _, _, data, sealed in connection.execute(_QUERIES[kind]):
-            line: dict[str, Any] = {"record": record_of(data), "type": kind}
-            if sealed is not None:
-                line["hash"] = sealed.hex()
-            yield kind, canonical_of_checked(line) + b"\n"
+        # The record is canonical as it is stored, so the line around it is put together by hand.
+        for data, sealed in connection.execute(_QUERIES[kind]):
+            opening = b"{" if sealed is None else b'{"hash":"%b",' % sealed.hex().encode()
+            yield kind, b'%b"record":%b,"type":"%b"}\n' % (opening, data, kind.encode())
+
+
+def parse_line(line: bytes) -> tuple[str, dict[str, Any], bytes, bytes | None]:
+    """Return type, record, the record's bytes and, of an audit record, the hash.
+
+    Raises InvalidValueError (`not-canonical`) or ValueError for what `record_lines` cannot write.
+    """
+    found = _LINE.fullmatch(line)
+    kind = found[3].decode() if found else ""
+    if found is None or kind not in TYPES or (found[1] is None) == (kind == "audit"):
+        raise ValueError("no line of a snapshot")
+    record: dict[str, Any] = parse_canonical(found[2])
+    return kind, record, found[2], None if found[1] is None else bytes.fromhex(found[1].decode())
 
 
 def rejected(

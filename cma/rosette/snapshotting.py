@@ -95,8 +95,13 @@ def write_snapshot(
     finally:
         with suppress(OSError):
             draft.unlink()
-    with store.transition(caller.name) as transition:
-        transition.record(Operation.SNAPSHOT, (), detail=digest)
+    try:
+        with store.transition(caller.name) as transition:
+            transition.record(Operation.SNAPSHOT, (), detail=digest)
+    except BaseException:  # what is not on record was not taken
+        with suppress(OSError):
+            place.unlink()
+        raise
     return SnapshotReceipt(
         file=place.name,
         sha256=digest,
