@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import contract_tally, retrieval
+from experiments import contract_tally, graph_fixture, retrieval
 from experiments.data.conversations import Corpus
 from experiments.failures import UsageError
 from experiments.result import Result
@@ -31,6 +31,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=False,
         check=contract_tally.check,
         run=lambda settings, _, folder: contract_tally.run(settings, folder),
+    ),
+    "graph_fixture": Experiment(
+        sections=(),
+        needs_corpus=False,
+        check=graph_fixture.check,
+        run=lambda settings, _, folder: graph_fixture.run(settings, folder),
     ),
     "retrieval": Experiment(
         sections=("data", "retrieval", "store", "evaluation"),

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports import other_settings, retrieval, tally
+from reports import graph, other_settings, retrieval, tally
 from reports.plots import Plot
 from reports.retrieval_values import data_label
 from reports.tables import Table, table
@@ -92,11 +92,21 @@ ABOUT: Mapping[str, About] = {
         ),
         order=1,
     ),
+    "graph_fixture": About(
+        title="The graph over three scales",
+        asked="Do two episodes, a claim, a skill and a decision make one connected graph, and does "
+        "a traversal from any of them reach all, in the same order? The fixture is built through "
+        "the public interface, then asked for again, restored from a snapshot, and built anew by "
+        "another process.",
+        limits=("Five nodes show the rules of the graph and nothing about large ones.",),
+        order=2,
+    ),
 }
 WANTED = (("contract_tally", ""), ("retrieval", "locomo"))
 """Sections that the page has even where no run exists."""
 _BUILDERS: Mapping[str, Builder] = {
     "contract_tally": lambda run, anchor: Content(*tally.build(run, anchor)),
+    "graph_fixture": lambda run, anchor: Content(*graph.build(run, anchor)),
     "retrieval": lambda run, anchor: Content(*retrieval.build(run, anchor)),
 }
 

@@ -4,26 +4,29 @@ Episode nodes are frames, schema nodes are semantic and procedural cells, contro
 decisions. Temporal edges join frames that follow each other in one scope; derivation joins a schema
 to each frame that shares a source with it; governance joins a decision to what its conflict is
 about: each end that is a schema, and the frames and schemas that rest on an end that is evidence.
-The view is built for one viewer at one generation and is no authority.
+The view is built for one viewer at one generation and is no authority. It is whole or refused: what
+a node rests on must be there (a frame's sources; a schema's sources and all that its admission
+names; a decision's link and both ends), and so must the cell of every admission.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
 import apsw
+import orjson
 
 from cma.eagle.decisions import DECISION, decision_of
+from cma.lagoon.claims import ADMISSION
 from cma.orion.cells import DERIVED_KINDS, Cell
 from cma.orion.governed import Shelf, records_of_kind
 from cma.orion.links import link_of_record
 from cma.orion.records import cell_of_record, record_of
 from cma.orion.scopes import is_visible, visible_scopes
 from cma.orion.store import Store
-from cma.orion.writing import LATEST
 from cma.rosette.honeycomb import hexes
 from cma.trifid.frames import FRAME, EpisodeFrame, frame_of
 from cma.values.errors import Reason, StoreRefusedError
@@ -31,6 +34,7 @@ from cma.values.identity import canonical, digest
 from cma.values.validation import Value
 
 GRAPH_DOMAIN = "cma:graph:1"
+SCOPE = "SELECT scope FROM cells WHERE id = ? LIMIT 1"
 
 
 class Scale(StrEnum):
@@ -102,11 +106,11 @@ def graph_view(store: Store, *, viewer: str) -> GraphView:
             frame_of(filed)
             for filed in records_of_kind(connection, Shelf.GOVERNED, FRAME, scopes=scopes)
         ]
-        schemas = [cell for cell in _schemas(connection, viewer) if cell.is_active(at)]
-        for frame in frames:
-            _check_present(connection, frame.id, frame.cells)
-        for cell in schemas:
-            _check_present(connection, cell.id, cell.derived_from)
+        schemas = [cell for cell in _schemas(connection, scopes) if cell.is_active(at)]
+        rests: list[_Needs] = [(frame.id, frame.cells) for frame in frames]
+        rests += [(cell.id, cell.derived_from) for cell in schemas]
+        rests += _admitted(connection, scopes, {cell.id for cell in schemas})
+        _check_present(connection, rests)
         decisions = _decisions(connection, viewer)
     labels = {frame.id: (Scale.EPISODE, frame.scene) for frame in frames}
     labels |= {cell.id: (Scale.SCHEMA, cell.content) for cell in schemas}
@@ -131,23 +135,40 @@ def graph_view(store: Store, *, viewer: str) -> GraphView:
 
 
 _EdgeParts = tuple[str, str, Adjacency]
+_Needs = tuple[str, Sequence[str]]
+"""A node, and the ids of what it rests on."""
 
 
-def _schemas(connection: apsw.Connection, viewer: str) -> list[Cell]:
+def _schemas(connection: apsw.Connection, scopes: Sequence[str]) -> list[Cell]:
     rows = connection.execute(
-        "SELECT record FROM cells c WHERE json_extract(CAST(record AS TEXT), '$.kind') IN (?, ?)"
+        "SELECT record FROM cells c WHERE scope IN (SELECT value FROM json_each(?))"
+        " AND json_extract(CAST(record AS TEXT), '$.kind') IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM cells n WHERE n.id = c.id AND n.revision > c.revision)"
         " ORDER BY id",
-        tuple(kind.value for kind in sorted(DERIVED_KINDS)),
+        (_listed(scopes), _listed(sorted(DERIVED_KINDS))),
     )
-    cells = [cell_of_record(record_of(data)) for (data,) in rows]
-    return [cell for cell in cells if is_visible(cell.scope, viewer=viewer)]
+    return [cell_of_record(record_of(data)) for (data,) in rows]
+
+
+def _admitted(
+    connection: apsw.Connection, scopes: Sequence[str], shown: set[str]
+) -> Iterator[_Needs]:
+    """Yield what the admissions of shown cells name, and each admitted cell itself.
+
+    A cell whose rows are gone is found by its admission alone.
+    """
+    for filed in records_of_kind(connection, Shelf.GOVERNED, ADMISSION, scopes=scopes):
+        cell = filed.details["cell"]
+        yield cell, filed.refs if cell in shown else (cell,)
 
 
 def _decisions(connection: apsw.Connection, viewer: str) -> list[tuple[str, str, tuple[str, str]]]:
-    """Return id, handling and conflict ends of each decision that the viewer sees."""
-    found = []
-    for filed in records_of_kind(connection, Shelf.GOVERNED, DECISION):
+    """Return id, handling and conflict ends of each decision that the viewer sees.
+
+    One that leads to an end of another scope is not seen, whatever else of it is missing.
+    """
+    scopes, found = visible_scopes(viewer), []
+    for filed in records_of_kind(connection, Shelf.GOVERNED, DECISION, scopes=scopes):
         decision = decision_of(filed)
         row = connection.execute(
             "SELECT record FROM links WHERE id = ?", (decision.link,)
@@ -156,19 +177,33 @@ def _decisions(connection: apsw.Connection, viewer: str) -> list[tuple[str, str,
             raise _missing(decision.id, decision.link)
         link = link_of_record(record_of(row[0]))
         ends = (link.source_id, link.target_id)
-        _check_present(connection, decision.id, ends)
-        scopes = [
-            record_of(connection.execute(LATEST, (end,)).fetchone()[0])["scope"] for end in ends
-        ]
-        if all(is_visible(scope, viewer=viewer) for scope in scopes):
-            found.append((decision.id, decision.handling.value, ends))
+        owners = {end: scope for end in ends for (scope,) in connection.execute(SCOPE, (end,))}
+        if not all(is_visible(scope, viewer=viewer) for scope in owners.values()):
+            continue
+        for end in ends:
+            if end not in owners:
+                raise _missing(decision.id, end)
+        found.append((decision.id, decision.handling.value, ends))
     return found
 
 
-def _check_present(connection: apsw.Connection, node: str, cells: Iterable[str]) -> None:
-    for cell in cells:
-        if connection.execute("SELECT 1 FROM cells WHERE id = ?", (cell,)).fetchone() is None:
-            raise _missing(node, cell)
+def _check_present(connection: apsw.Connection, rests: Sequence[_Needs]) -> None:
+    """Refuse the first node, in order, that rests on a record which no table holds."""
+    rows = connection.execute(
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM cells WHERE id = value)"
+        " AND NOT EXISTS (SELECT 1 FROM governed WHERE id = value)"
+        " AND NOT EXISTS (SELECT 1 FROM attendant WHERE id = value)",
+        (_listed(sorted({name for _, names in rests for name in names})),),
+    )
+    gone = {name for (name,) in rows}
+    if gone:
+        raise _missing(
+            *next((node, name) for node, names in rests for name in names if name in gone)
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return orjson.dumps(names).decode()
 
 
 def _missing(node: str, name: str) -> StoreRefusedError:

@@ -6,8 +6,9 @@ the same graph has the same picture everywhere.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import islice
 
 Axial = tuple[int, int]
 DIRECTIONS: tuple[Axial, ...] = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
@@ -28,18 +29,14 @@ def ring(radius: int) -> Iterator[Axial]:
 def hexes(scale_of: Mapping[str, str], scales: Sequence[str]) -> dict[str, Axial]:
     """Return the place of each node, one hexagon a node, by scale from the middle outwards."""
     places: dict[str, Axial] = {}
+    names: dict[str, list[str]] = {scale: [] for scale in scales}
+    for name, own in scale_of.items():
+        names[own].append(name)
     radius = 0
     for scale in scales:
-        waiting = sorted(name for name, own in scale_of.items() if own == scale)
-        if not waiting:
-            continue
-        for own_radius in count(radius):
-            spots = ring(own_radius)
-            for spot in spots:
-                if not waiting:
-                    break
-                places[waiting.pop(0)] = spot
-            radius = own_radius + 1
-            if not waiting:
-                break
+        waiting = deque(sorted(names[scale]))
+        while waiting:
+            for spot in islice(ring(radius), len(waiting)):
+                places[waiting.popleft()] = spot
+            radius += 1
     return places

@@ -16,7 +16,11 @@ Name = TypeVar("Name", bound=StrEnum)
 
 
 class Cut(Value):
-    """A node that was seen and not visited, and the bound that stopped it."""
+    """A node that was seen and not visited, and the bound that stopped it.
+
+    reason: `scale`, `adjacency`, `depth` or `budget`. Where several edges lead to it, the first
+    says so; a node that no filter stops on some edge is cut by the budget alone.
+    """
 
     node: str
     reason: str
@@ -76,7 +80,7 @@ def traverse(
     while waiting:
         node, distance = waiting.popleft()
         if len(order) >= budget:
-            cut.setdefault(node, "budget")
+            cut[node] = "budget"
             continue
         order.append(node)
         for adjacency, other in sorted(neighbours[node]):
@@ -111,9 +115,11 @@ def _names(kind: type[Name], given: Iterable[str] | None, field: str) -> tuple[N
     if given is None:
         return tuple(kind)
     valid = {each.value: each for each in kind}
-    asked = [given] if isinstance(given, str) else list(given)
+    asked: list[object] = (
+        [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    )
     for name in asked:
-        if name not in valid:
+        if not isinstance(name, str) or name not in valid:
             raise InvalidValueError(
                 Reason.FIELD_INVALID,
                 "not one of the names",
