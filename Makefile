@@ -22,6 +22,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=contract_tally
 	$(RUN) -m experiments experiment=graph_fixture
+	$(RUN) -m experiments experiment=recovery
 	$(RUN) -m experiments experiment=retrieval data=generated
 	$(RUN) -m experiments experiment=retrieval data=locomo
 	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status

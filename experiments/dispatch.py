@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import contract_tally, graph_fixture, retrieval
+from experiments import contract_tally, graph_fixture, recovery, retrieval
 from experiments.data.conversations import Corpus
 from experiments.failures import UsageError
 from experiments.result import Result
@@ -37,6 +37,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=False,
         check=graph_fixture.check,
         run=lambda settings, _, folder: graph_fixture.run(settings, folder),
+    ),
+    "recovery": Experiment(
+        sections=(),
+        needs_corpus=False,
+        check=recovery.check,
+        run=lambda settings, _, folder: recovery.run(settings, folder),
     ),
     "retrieval": Experiment(
         sections=("data", "retrieval", "store", "evaluation"),

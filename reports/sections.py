@@ -101,6 +101,19 @@ ABOUT: Mapping[str, About] = {
         limits=("Five nodes show the rules of the graph and nothing about large ones.",),
         order=2,
     ),
+    "recovery": About(
+        title="Damaged snapshots",
+        asked="Is a snapshot that disagrees with itself refused whole? Every bit of a small "
+        "snapshot that holds a record of every type is flipped in turn, and the file is cut to "
+        "every length; each copy is given to the restore that users call.",
+        limits=(
+            (
+                "Damage by accident, one fault at a time. Whoever rewrites a snapshot and all its "
+                "digests makes another snapshot; compare its digest with one kept elsewhere."
+            ),
+        ),
+        order=4,
+    ),
 }
 WANTED = (("contract_tally", ""), ("retrieval", "locomo"))
 """Sections that the page has even where no run exists."""
