@@ -174,6 +174,34 @@ class Reason(StrEnum):
     """A record names another that is not there, or derivation runs in a circle."""
     SNAPSHOT_CHAIN = "snapshot-chain"
     """The audit chain of the snapshot is broken, or does not tell of what it holds."""
+    MODEL_NOT_FOUND = "model-not-found"
+    """Neither a folder of that name holds a model, nor can one be fetched."""
+    MODEL_FAMILY_UNKNOWN = "model-family-unknown"
+    """It is not described where a model of this type keeps its decoder layers."""
+    MODEL_COMPILED = "model-compiled"
+    """A compiled model may skip the hooks without a word."""
+    MODEL_ATTACHED = "model-attached"
+    """An adapter is attached already; two would add up."""
+    SITE_MISSING = "site-missing"
+    """The model has no such layer."""
+    SITE_NOT_CALLED = "site-not-called"
+    """The model ran without passing a traced layer; that is no zero."""
+    BASE_TRAINABLE = "base-trainable"
+    """A parameter of the frozen model is trainable, or has a gradient."""
+    BASE_CHANGED = "base-changed"
+    """The frozen model's weights are not those that were frozen."""
+    VECTORS_SHAPE = "vectors-shape"
+    """Context vectors are not batch x slots x hidden of this model and batch."""
+    VECTORS_MASK = "vectors-mask"
+    """The mask is not batch x slots of true and false."""
+    VECTORS_NOT_FINITE = "vectors-not-finite"
+    """A context vector holds NaN or infinity."""
+    VECTORS_DTYPE = "vectors-dtype"
+    """The context vectors' numbers are of another type than the runtime's."""
+    VECTORS_DEVICE = "vectors-device"
+    """The context vectors lie on another device than the model."""
+    VECTORS_ZERO = "vectors-zero"
+    """A context vector that should carry memory is zero."""
 
 
 class CmaError(Exception):
@@ -243,6 +271,10 @@ class StoreRefusedError(CmaError):
 
 class SnapshotRejectedError(CmaError):
     """A snapshot disagrees with itself and is refused whole; nothing was written."""
+
+
+class ModelRefusedError(CmaError):
+    """A model, or what should reach it, cannot be used; nothing ran."""
 
 
 class StoreUnavailableError(CmaError, OSError):
