@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cma import review
 from cma.eagle.decisions import Decision, conflicts_seen, decide_conflict, decisions_seen
@@ -35,11 +35,12 @@ from cma.orion.store import Store
 from cma.orion.traces import RecallTrace, Recollection, Retrieval
 from cma.orion.verification import Verification, verify_store
 from cma.orion.writing import BatchReceipt, batch_of, write_cells
-from cma.rosette.delivery import DeliveryReceipt, deliver_packet
+from cma.rosette.delivery import DeliveryReceipt, check_for_model, deliver_packet
 from cma.rosette.explaining import RequestExplanation, explain_request
 from cma.rosette.graph import GraphView, graph_view
 from cma.rosette.packets import ContextPacket
 from cma.rosette.packing import build_packet
+from cma.rosette.reaching import model_part
 from cma.rosette.restoring import restore_snapshot
 from cma.rosette.snapshotting import SnapshotReceipt, write_snapshot
 from cma.rosette.tokens import PLAIN, TokenCounter
@@ -51,6 +52,9 @@ from cma.trifid.replaying import ReplayEvidence, replay_frame
 from cma.values.clock import Clock, SystemClock
 from cma.values.errors import InvalidValueError
 from cma.values.validation import Model, validated
+
+if TYPE_CHECKING:  # torch is an extra, and a memory without a model needs none
+    from cma.sun.path import ModelPath
 
 DEFAULT_CALLER = Caller(name="agent", authority=Authority.MODEL)
 
@@ -497,20 +501,38 @@ class Memory:
             )
 
     def deliver(
-        self, packet: ContextPacket, *, recipient: str = "model", counter: TokenCounter = PLAIN
+        self,
+        packet: ContextPacket,
+        runtime: ModelPath | None = None,
+        *,
+        prompt: str | None = None,
+        recipient: str = "model",
+        counter: TokenCounter = PLAIN,
     ) -> DeliveryReceipt:
         """Record that a packet goes to a recipient; the receipt proves what was in it.
 
-        Refused when memory would fill the packet otherwise by now (`packet-stale`).
+        runtime: a model path of `cma.sun`; the packet's cells then reach that model as context
+        vectors while it reads the prompt (without one: the packet's query), and the receipt says
+        with what effect. Refused when memory would fill the packet otherwise by now
+        (`packet-stale`), and for a model when nothing is served, a cell is inactive, or a derived
+        one was not admitted; the model does not run then.
         """
-        return deliver_packet(
-            self.store,
-            packet,
-            viewer=self.scope,
-            caller=self.caller,
-            recipient=recipient,
-            counter=counter,
+        to: dict[str, Any] = {
+            "viewer": self.scope,
+            "caller": self.caller,
+            "recipient": recipient,
+            "counter": counter,
+        }
+        if runtime is None:
+            return deliver_packet(self.store, packet, **to)
+        check_for_model(self.store, packet, **to)
+        reached = runtime.run(
+            [cell.content for cell in packet.cells],
+            labels=[cell.id for cell in packet.cells],
+            prompt=packet.query if prompt is None else prompt,
         )
+        part = model_part(reached.model_dump())
+        return deliver_packet(self.store, packet, model=part, **to)
 
     def graph(self) -> GraphView:
         """Return the graph of frames, derived cells and decisions that this scope sees."""

@@ -20,6 +20,7 @@ from cma.orion.scopes import is_visible
 from cma.orion.store import Store
 from cma.rosette.packets import PACKET, ContextPacket, identity_of, packet_id
 from cma.rosette.packing import build_packet
+from cma.rosette.reaching import ModelPart, check_may_reach
 from cma.rosette.tokens import PLAIN, TokenCounter
 from cma.values.clock import utc_text
 from cma.values.errors import InvalidValueError, NotFoundError, Reason, TransitionRejectedError
@@ -32,7 +33,8 @@ RECEIPT = "receipt"
 class DeliveryReceipt(Value):
     """The proof of what was delivered: packet, recall, generation, and every served revision.
 
-    cells: (id, revision, digest). control: decisions that governed the packet.
+    cells: (id, revision, digest). control: decisions that governed the packet. model: what of it
+    reached a model, where one was given.
     """
 
     id: str
@@ -45,6 +47,7 @@ class DeliveryReceipt(Value):
     control: tuple[str, ...]
     by: str
     at: datetime
+    model: ModelPart | None = None
 
 
 def deliver_packet(
@@ -55,8 +58,11 @@ def deliver_packet(
     caller: Caller,
     recipient: str,
     counter: TokenCounter = PLAIN,
+    model: ModelPart | None = None,
 ) -> DeliveryReceipt:
     """Record that a packet goes to a recipient, and return the receipt.
+
+    model: what has reached the model, after `check_for_model` let it.
 
     Raises TransitionRejectedError: `packet-altered` when it is not what its id says,
     `packet-stale` when memory would fill it otherwise now.
@@ -66,6 +72,7 @@ def deliver_packet(
         _check_packet(store, packet, viewer, counter)
         identity = identity_of(packet)
         cells = [each for group in identity["groups"] for each in group["cells"]]
+        reached = {} if model is None else {"model": model.model_dump(mode="json")}
         file_record(
             transition,
             Shelf.ATTENDANT,
@@ -91,6 +98,7 @@ def deliver_packet(
                 "recipient": recipient,
                 "scope": viewer,
                 "trace": packet.trace,
+                **reached,
             },
             subject=packet.id,
             refs=(packet.id, packet.trace, *packet.control, *(cell[0] for cell in cells)),
@@ -98,6 +106,26 @@ def deliver_packet(
             operation=Operation.DELIVER,
         )
     return receipt_of(filed)
+
+
+def check_for_model(
+    store: Store,
+    packet: ContextPacket,
+    *,
+    viewer: str,
+    caller: Caller,
+    recipient: str,
+    counter: TokenCounter = PLAIN,
+) -> None:
+    """Refuse a packet before a model sees it; a refusal is on record like any other.
+
+    Raises what `deliver_packet` raises, and TransitionRejectedError: `packet-empty`,
+    `cell-inactive`, `approval-required`.
+    """
+    with store.transition(caller.name):
+        checked_id(recipient, field="recipient")
+        _check_packet(store, packet, viewer, counter)
+        check_may_reach(store, packet)
 
 
 def receipt_of(filed: Filed) -> DeliveryReceipt:
@@ -110,6 +138,7 @@ def receipt_of(filed: Filed) -> DeliveryReceipt:
             "at": datetime.fromisoformat(told["at"]),
             "cells": tuple((name, revision, seen) for name, revision, seen in told["cells"]),
             "control": tuple(told["control"]),
+            "model": ModelPart.model_validate(told["model"]) if "model" in told else None,
         },
     )
 

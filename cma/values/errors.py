@@ -174,6 +174,8 @@ class Reason(StrEnum):
     """A record names another that is not there, or derivation runs in a circle."""
     SNAPSHOT_CHAIN = "snapshot-chain"
     """The audit chain of the snapshot is broken, or does not tell of what it holds."""
+    PACKET_EMPTY = "packet-empty"
+    """A packet that serves nothing cannot reach a model."""
     MODEL_NOT_FOUND = "model-not-found"
     """Neither a folder of that name holds a model, nor can one be fetched."""
     MODEL_FAMILY_UNKNOWN = "model-family-unknown"
