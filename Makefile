@@ -21,10 +21,15 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=contract_tally
+	$(RUN) -m experiments experiment=failure_matrix
 	$(RUN) -m experiments experiment=graph_fixture
+	$(RUN) -m experiments experiment=explain
 	$(RUN) -m experiments experiment=recovery
+	$(RUN) -m experiments experiment=delta_norm
+	$(RUN) -m experiments experiment=model_transfer
 	$(RUN) -m experiments experiment=retrieval data=generated
 	$(RUN) -m experiments experiment=retrieval data=locomo
+	$(RUN) -m experiments experiment=version_ladder data=locomo
 	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
 
 test: $(INSTALLED) check ## run the checks and all tests

@@ -15,7 +15,7 @@ from cma import rendering
 from cma.lagoon.policy import Policy
 from cma.memory import Memory
 from cma.orion.cells import Authority, Caller
-from cma.values.errors import CmaError, Reason, StoreRefusedError
+from cma.values.errors import CmaError, InvalidValueError, Reason, StoreRefusedError
 from cma.values.validation import validated
 
 CALLER = Caller(name="cma-cli", authority=Authority.USER)
@@ -26,7 +26,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document, f
 Show = Callable[[Console, Any], None]
 
 
-def opened(store: Path, *, name: str | None = None, policy: Policy | None = None) -> Memory:
+def opened(
+    store: Path, *, name: str | None = None, policy: Callable[[], Policy] | None = None
+) -> Memory:
     """Open the store that a command names; refuse a path where none is."""
     if not _exists(store):
         raise StoreRefusedError(
@@ -38,8 +40,16 @@ def opened(store: Path, *, name: str | None = None, policy: Policy | None = None
         )
     caller = CALLER
     if name is not None:
+        if not name.strip():
+            raise InvalidValueError(
+                Reason.FIELD_INVALID,
+                "who decides goes on record by name",
+                field="as",
+                value=name,
+                remedy="give your name, such as --as ann",
+            )
         caller = validated(lambda: Caller(name=name, authority=Authority.USER))
-    return Memory.open(store, caller=caller, policy=policy)
+    return Memory.open(store, caller=caller, policy=None if policy is None else policy())
 
 
 def answer(
@@ -50,7 +60,7 @@ def answer(
     *,
     accept: Callable[[Any], bool] = lambda _: True,
     name: str | None = None,
-    policy: Policy | None = None,
+    policy: Callable[[], Policy] | None = None,
 ) -> None:
     """Run a command on a store and print its answer; exit status 1 where it was not accepted."""
 

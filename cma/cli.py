@@ -27,7 +27,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
-    help="Look into a CMA store: what is remembered, where it came from, and whether it is sound.",
+    help="""Look into a CMA store: what is remembered, where it came from, and whether it is sound.
+
+    Example: cma recall agent.cma "where is the server" --scope session:42""",
 )
 app.add_typer(desk.app, name="proposals")
 

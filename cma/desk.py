@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from cma import rendering_evidence, review
 from cma.answering import AsJson, StorePath, answer
@@ -24,7 +25,9 @@ from cma.values.validation import Value, trusted, validated
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Review proposals: read the evidence, approve or reject, one or a batch.",
+    help="""Review proposals: read the evidence, approve or reject, one or a batch.
+
+    Example: cma proposals list agent.cma --status pending""",
 )
 Ids = Annotated[list[str], typer.Argument(help="ids, as `cma proposals list` prints them")]
 Name = Annotated[str, typer.Option("--as", help="your name: it goes on record as approver")]
@@ -110,7 +113,7 @@ def approve_command(
     def run(memory: Memory) -> Any:
         return review.approve(
             memory.store,
-            candidate_ids,
+            _each_once(candidate_ids),
             approval_id=approval_id,
             expires_at=expires_at,
             viewer=None,
@@ -118,8 +121,13 @@ def approve_command(
             policy=memory.policy,
         )
 
-    applied = _policy(policy, frames, executions)
-    answer(store, run, rendering_evidence.admitted, as_json, name=name, policy=applied)
+    def show(console: Console, cells: Any) -> None:
+        rendering_evidence.admitted(console, cells, under=approval_id)
+
+    def applied() -> Policy:
+        return _policy(policy, frames, executions)
+
+    answer(store, run, show, as_json, name=name, policy=applied)
 
 
 @app.command("reject")
@@ -137,7 +145,11 @@ def reject_command(
 
     def run(memory: Memory) -> Any:
         return review.reject(
-            memory.store, candidate_ids, reason=reason, viewer=None, caller=memory.caller
+            memory.store,
+            _each_once(candidate_ids),
+            reason=reason,
+            viewer=None,
+            caller=memory.caller,
         )
 
     answer(store, run, rendering_evidence.proposal_list, as_json, name=name)
@@ -164,6 +176,10 @@ def evidence_of(memory: Memory, candidate_id: str) -> Evidence:
                 ),
             },
         )
+
+
+def _each_once(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
 
 
 def _policy(name: str, frames: int, executions: int) -> Policy:

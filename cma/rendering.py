@@ -116,6 +116,11 @@ def timeline(console: Console, answer: list[AuditRecord]) -> None:
     console.print(Text(f"{len(answer)} audit records", style="dim"))
 
 
+def counted(number: int, what: str, many: str = "") -> str:
+    """Return a number of things in words."""
+    return f"{number} {what if number == 1 else many or f'{what}s'}"
+
+
 def quoted(content: str) -> str:
     """Return stored text as one quoted, printable line of bounded length."""
     line = "".join(letter if letter.isprintable() else " " for letter in content)

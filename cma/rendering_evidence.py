@@ -11,9 +11,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from cma.lagoon.candidates import Candidate
-from cma.lagoon.standing import Proposal
+from cma.lagoon.standing import Proposal, Status
 from cma.orion.cells import Cell
-from cma.rendering import quoted, recall_tree, record_line
+from cma.rendering import counted, quoted, recall_tree, record_line
 from cma.rosette.explaining import RequestExplanation
 from cma.rosette.lineage import Lineage, SourceCell
 
@@ -22,18 +22,17 @@ def proposal_list(console: Console, answer: Sequence[Proposal]) -> None:
     """Show proposals, one a row: how each stands, what it claims, what it rests on."""
     if not answer:
         console.print(Text("no proposals"))
+        console.print(Text("a program makes them with memory.propose(...)", style="dim"))
         return
-    table = Table(title=f"{len(answer)} proposals", expand=False)
+    table = Table(title=counted(len(answer), "proposal"), expand=False)
     table.add_column("status", no_wrap=True)
     table.add_column("claim or skill, id, evidence", overflow="fold")
     for proposal in answer:
         candidate = proposal.candidate
         told = Text(quoted(candidate.content))
         told.append(f"\n{candidate.id}\n{_carries(candidate)}", style="dim")
-        if proposal.rejection_reason:
-            told.append(f"\nrejected: {quoted(proposal.rejection_reason)}", style="yellow")
-        if proposal.cell_id:
-            told.append(f"\nin memory as {proposal.cell_id}", style="dim")
+        for line in _decided(proposal):
+            told.append(f"\n{line}", style="yellow")
         table.add_row(proposal.status.value, told)
     console.print(table)
 
@@ -44,7 +43,8 @@ def evidence(console: Console, answer: Any) -> None:
     candidate = proposal.candidate
     tree = Tree(Text(f"{candidate.id}  [{proposal.status.value}]", style="bold"))
     claim = tree.add(Text(f"{candidate.kind.value} {quoted(candidate.content)}"))
-    parts = ", ".join(f"{name} {quoted(str(part))}" for name, part in candidate.metadata.items())
+    said = {name: part for name, part in candidate.metadata.items() if part}
+    parts = ", ".join(f"{name} {quoted(str(part))}" for name, part in said.items())
     claim.add(Text(parts, style="dim"))
     claim.add(Text(f"confidence {candidate.confidence:g}, would live in {candidate.scope}"))
     claim.add(
@@ -58,9 +58,13 @@ def evidence(console: Console, answer: Any) -> None:
     for execution in answer.executions:
         branch = tree.add(Text(f"{execution.id}  {execution.outcome.value}"))
         _add_sources(branch, [each for each in answer.sources if each.id in execution.cells])
+    for line in _decided(proposal):
+        tree.add(Text(line, style="yellow"))
     console.print(tree)
-    console.print(Text(f"cma proposals approve STORE {candidate.id} -a <approval id> --as <name>"),
-                  soft_wrap=True)  # fmt: skip
+    if proposal.status is Status.PENDING:
+        for then in ("approve STORE {} -a <approval id>", "reject STORE {} -r <reason>"):
+            command = f"cma proposals {then.format(candidate.id)} --as <name>"
+            console.print(Text(command, style="dim"), soft_wrap=True)
 
 
 def request(console: Console, answer: RequestExplanation) -> None:
@@ -74,7 +78,7 @@ def request(console: Console, answer: RequestExplanation) -> None:
         packed = tree.add(Text(receipt.packet))
         if packet is not None:
             used = f"{packet['used']} of {packet['budget']} tokens by {packet['counter']}"
-            packed.add(Text(f"{used}, {len(packet['groups'])} groups"))
+            packed.add(Text(f"{used}, {counted(len(packet['groups']), 'group')}"))
             for cells, reason in packet["excluded"]:
                 packed.add(Text(f"left out ({reason}): {', '.join(cells)}", style="dim"))
         for each in answer.served:
@@ -96,10 +100,15 @@ def request(console: Console, answer: RequestExplanation) -> None:
     console.print(tree)
 
 
-def admitted(console: Console, answer: Sequence[Cell]) -> None:
-    """Show the cells that proposals became, one a line and whole."""
+def admitted(console: Console, answer: Sequence[Cell], *, under: str) -> None:
+    """Show the cells that proposals became, one a line and whole.
+
+    under: the approval id that was given; a cell of another one was memory before.
+    """
     for cell in answer:
-        told = f"{cell.kind.value}  {cell.id}  approval {cell.approval_id}  {quoted(cell.content)}"
+        name = cell.approval_id or ""
+        before = "" if under in (name, name.rpartition("/")[0]) else "  (memory already)"
+        told = f"{cell.kind.value}  {cell.id}  approval {name}{before}  {quoted(cell.content)}"
         console.print(Text(told), soft_wrap=True)
 
 
@@ -136,11 +145,22 @@ def _add_sources(branch: Tree, sources: Sequence[SourceCell]) -> None:
         cell = source.cell
         seen = "" if source.verified else "  NOT VERIFIED"
         told = f"{quoted(cell.content)} from {quoted(cell.source.origin)}"
-        branch.add(Text(f"{told} ({cell.source.authority.value}){seen}"))
+        line = Text(f"{told} ({cell.source.authority.value}){seen}")
+        branch.add(line.append(f"  {source.id}", style="dim"))
+
+
+def _decided(proposal: Proposal) -> list[str]:
+    told = []
+    if proposal.rejection_reason:
+        told.append(f"rejected: {quoted(proposal.rejection_reason)}")
+    if proposal.cell_id:
+        told.append(f"in memory as {proposal.cell_id}")
+    return told
 
 
 def _carries(candidate: Candidate) -> str:
+    sources = counted(len(candidate.cells), "source cell")
     if candidate.frames:
-        return f"{len(candidate.frames)} frames, {len(candidate.cells)} source cells"
-    wins, losses = len(candidate.successes), len(candidate.failures)
-    return f"{wins} successes, {losses} failures, {len(candidate.cells)} source cells"
+        return f"{counted(len(candidate.frames), 'frame')}, {sources}"
+    wins = counted(len(candidate.successes), "success", "successes")
+    return f"{wins}, {counted(len(candidate.failures), 'failure')}, {sources}"

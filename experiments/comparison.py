@@ -50,14 +50,15 @@ class Comparison:
         if not evidence:
             raise ExperimentError(f"no question of {corpus.name} has resolvable evidence")
         self._left_out = corpus.question_count - len(evidence)
+        self.evidence = evidence
         self.judge = Judge(evidence)
         of_category = np.array(categories)
-        self._members = {"all": np.arange(len(categories))} | {
+        self.members = {"all": np.arange(len(categories))} | {
             category: np.flatnonzero(of_category == category)
             for category in CATEGORIES
             if category in categories
         }
-        self._bootstraps = {
+        self.bootstraps = {
             category: Bootstrap(
                 len(members),
                 resamples=settings.evaluation.resamples,
@@ -65,7 +66,7 @@ class Comparison:
                 seed=settings.seed,
                 name=f"{labels} {category}",
             )
-            for category, members in self._members.items()
+            for category, members in self.members.items()
         }
 
     def note(self) -> str:
@@ -78,9 +79,9 @@ class Comparison:
     def recall(self, judged: list[Judged]) -> list[dict[str, Any]]:
         """One line for each row, category and metric."""
         lines = []
-        for category, members in self._members.items():
+        for category, members in self.members.items():
             values = np.hstack([each.values[members] for each in judged])
-            intervals = iter(self._bootstraps[category].intervals(values))
+            intervals = iter(self.bootstraps[category].intervals(values))
             for each in judged:
                 for place, metric in enumerate(METRICS):
                     found = next(intervals)
@@ -104,11 +105,11 @@ class Comparison:
         place = METRICS.index(HEADLINE)
         others = [each for each in judged if each is not best]
         lines = []
-        for category, members in self._members.items():
+        for category, members in self.members.items():
             gains = np.column_stack(
                 [each.values[members, place] - best.values[members, place] for each in others]
             )
-            found = self._bootstraps[category].intervals(gains)
+            found = self.bootstraps[category].intervals(gains)
             lines += [
                 self._line(each.row)
                 | {"against": best.row.name, "category": category, "metric": HEADLINE}
@@ -125,7 +126,7 @@ class Comparison:
         found = dict(
             zip(
                 (each.row.name for each in judged),
-                self._bootstraps["all"].intervals(columns),
+                self.bootstraps["all"].intervals(columns),
                 strict=True,
             )
         )

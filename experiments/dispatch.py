@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from experiments import contract_tally, graph_fixture, recovery, retrieval
+from experiments import (
+    contract_tally,
+    explain,
+    failure_matrix,
+    graph_fixture,
+    models,
+    recovery,
+    retrieval,
+    version_ladder,
+)
 from experiments.data.conversations import Corpus
 from experiments.failures import UsageError
 from experiments.result import Result
@@ -25,12 +36,45 @@ class Experiment:
     run: Callable[[Settings, Corpus | None, Path], Result]
 
 
+def _sun(name: str) -> Callable[[Settings, Corpus | None, Path], Result]:
+    """Return the run of an experiment that needs torch, which is imported only then."""
+
+    def run(settings: Settings, _: Corpus | None, __: Path) -> Result:
+        return cast(Result, importlib.import_module(f"experiments.{name}").run(settings))
+
+    return run
+
+
 EXPERIMENTS: dict[str, Experiment] = {
+    "delta_norm": Experiment(
+        sections=("model", "delta"),
+        needs_corpus=False,
+        check=models.check,
+        run=_sun("delta_norm"),
+    ),
+    "model_transfer": Experiment(
+        sections=("model", "delta", "transfer"),
+        needs_corpus=False,
+        check=models.check_transfer,
+        run=_sun("model_transfer"),
+    ),
     "contract_tally": Experiment(
         sections=("tally",),
         needs_corpus=False,
         check=contract_tally.check,
         run=lambda settings, _, folder: contract_tally.run(settings, folder),
+    ),
+    "explain": Experiment(
+        sections=(),
+        needs_corpus=False,
+        check=explain.check,
+        run=lambda settings, _, folder: explain.run(settings, folder),
+    ),
+    "failure_matrix": Experiment(
+        sections=(),
+        needs_corpus=False,
+        check=failure_matrix.check,
+        run=lambda settings, _, folder: failure_matrix.run(settings, folder),
     ),
     "graph_fixture": Experiment(
         sections=(),
@@ -49,6 +93,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=True,
         check=retrieval.check,
         run=lambda settings, corpus, folder: retrieval.run(settings, _given(corpus), folder),
+    ),
+    "version_ladder": Experiment(
+        sections=("data", "evaluation", "ladder"),
+        needs_corpus=True,
+        check=version_ladder.check,
+        run=lambda settings, corpus, folder: version_ladder.run(settings, _given(corpus), folder),
     ),
 }
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from cma import Caller, CellDraft, FixedClock, LinkDraft, Memory
+from cma.lagoon.policy import Policy
 from cma.orion.cells import Authority
 from experiments.data.conversations import Conversation
 
@@ -27,13 +28,16 @@ class Ingested:
 
 
 @contextmanager
-def ingested(conversation: Conversation, corpus: str, folder: Path) -> Iterator[Ingested]:
+def ingested(
+    conversation: Conversation, corpus: str, folder: Path, policy: Policy | None = None
+) -> Iterator[Ingested]:
     """Write a conversation into a new store `<folder>/<conversation>.cma` and yield it open."""
     last = max(turn.observed_at for turn in conversation.turns)
     with Memory.open(
         folder / f"{conversation.id}.cma",
         caller=Caller(name="harness", authority=Authority.DOCUMENT),
         clock=FixedClock(last + ASKED_AFTER),
+        policy=policy,
     ) as store:
         memory = store.within(f"session:{conversation.id}")
         receipt = memory.write_many(

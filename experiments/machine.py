@@ -26,11 +26,16 @@ PACKAGES = (
     "pytest",
     "pytrec-eval-terrier",
     "regex",
+    "safetensors",
+    "torch",
+    "transformers",
 )
 
 
-def describe(root: Path, started: datetime, finished: datetime) -> dict[str, Any]:
-    """Return the content of `machine.json`."""
+def describe(
+    root: Path, started: datetime, finished: datetime, *, device: str = "cpu"
+) -> dict[str, Any]:
+    """Return the content of `machine.json`. device: what the run's model was on."""
     return {
         "started_at": started.astimezone(UTC).isoformat(),
         "finished_at": finished.astimezone(UTC).isoformat(),
@@ -39,9 +44,21 @@ def describe(root: Path, started: datetime, finished: datetime) -> dict[str, Any
         "packages": {name: found for name in PACKAGES if (found := _version(name)) is not None},
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_count": os.cpu_count(),
-        "device": "cpu",
+        **_device(device),
         "git_revision": _git(root, "rev-parse", "HEAD"),
         "git_dirty": _dirty(root),
+    }
+
+
+def _device(device: str) -> dict[str, Any]:
+    """Name the accelerator and its driver where a run used one."""
+    if device != "cuda":
+        return {"device": device}
+    import torch
+
+    return {
+        "device": f"cuda ({torch.cuda.get_device_name()})",
+        "driver": str(getattr(torch.version, "cuda", "")),
     }
 
 

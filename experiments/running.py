@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments import leftovers, machine, runs
+from experiments import leftovers, machine, models, runs
 from experiments.data.conversations import Corpus
 from experiments.data.loading import load
 from experiments.disclosure import scrub
@@ -24,6 +24,7 @@ from experiments.settings import Settings
 VOLATILE = {
     "data": ("path", "download", "timeout_seconds"),
     "tally": ("timeout_seconds",),
+    "model": ("place",),
 }
 """Settings that say where and how patiently, never what: no part of run id or `config.yaml`."""
 
@@ -52,6 +53,10 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
     if experiment.needs_corpus:
         corpus, used = load(settings.data)
         settings = replace(settings, data=used)
+    if "model" in experiment.sections:
+        settings = replace(settings, model=models.settled(settings.model))
+        # Weights in a folder may be others by now, and their place is no part of a run's id.
+        settings = replace(settings, resume=settings.resume and settings.model.place is None)
     identity = runs.Identity(
         experiment=settings.experiment,
         config=resolved(settings, experiment.sections),
@@ -80,7 +85,8 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
                 _file_log.error("%s", runs.writable(trace))
                 runs.write_failure(folder, identity, error)
         finished = datetime.now(UTC)
-        described = machine.describe(runs.ROOT, started, finished)
+        device = settings.model.device if "model" in experiment.sections else "cpu"
+        described = machine.describe(runs.ROOT, started, finished, device=device)
         described["overrides"] = [each for each in overrides if not _names_a_place(each)]
         runs.write_json(folder / "machine.json", described)
     if failure is not None:
@@ -105,7 +111,7 @@ def resolved(settings: Settings, sections: Sequence[str]) -> dict[str, Any]:
 
 def _names_a_place(override: str) -> bool:
     key = override.lstrip("+~").partition("=")[0]
-    return key.startswith(("paths", "data.path", "hydra")) or "/" in override
+    return key.startswith(("paths", "data.path", "model.place", "hydra")) or "/" in override
 
 
 class _Scrubbed(logging.Formatter):

@@ -8,6 +8,7 @@ dataclasses cannot be frozen (Hydra could not override them); nothing changes th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
@@ -116,6 +117,91 @@ class TallySettings:
 
 
 @dataclass
+class LadderSettings:
+    """What `version_ladder` measures and by which declared rules."""
+
+    budgets: list[int] = field(default_factory=lambda: [512, 1024, 2048])
+    """Tokens by the plain counter."""
+    analyser: str = "english"
+    lexical: str = "idf_overlap"
+    hits: int = 100
+    """Cells recalled for a question, and the longest list that is packed."""
+    window: int = 1000
+    """Most turns of a frame; a longer session becomes several frames."""
+    neighbours: int = 1
+    """Cells on each side that a hit brings from its frame."""
+    frames: int = 2
+    """Sessions, each a frame, that a claim needs by the policy."""
+    sessions: int = 4
+    """Most sessions in which a word may be said and still be worth a claim."""
+    claims: int = 50
+    """Most claims about one speaker."""
+    sources: int = 3
+    """Source cells that a claim brings."""
+
+
+@dataclass
+class ModelSettings:
+    """Which language model Sun runs."""
+
+    name: str = MISSING
+    place: str | None = None
+    """A folder with a checkpoint, or an id of the model hub (None: weights drawn from `seed`)."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """`model_type` and the fields of its configuration, for seeded weights."""
+    seed: int = 20260701
+    tokenizer: str = "qwen"
+    device: str = "auto"
+    """`cpu`, `cuda`, or `auto`: CUDA where there is one."""
+
+
+@dataclass
+class DeltaSettings:
+    """What `delta_norm` and `model_transfer` deliver, and through which adapter."""
+
+    subject: str = "Ann"
+    predicate: str = "drinks"
+    object: str = "green tea"
+    other: str = "The night train to Lisbon leaves from platform four."
+    """Content of the other memory."""
+    prompt: str = "What should be ready when Ann comes home?"
+    sites: int = 2
+    """Layers at which the adapter works, evenly spread."""
+    inner: int = 64
+    gate: float = 1.0
+    adapter_seed: int = 20260701
+    dtypes: list[str] = field(default_factory=lambda: ["float32", "bfloat16"])
+
+
+@dataclass
+class TaskGainSettings:
+    """The tiny model of `task_gain`, its adapter, and how both are trained and asked."""
+
+    hidden: int = 64
+    layers: int = 3
+    sites: int = 2
+    inner: int = 64
+    facts: int = 2
+    """Facts that a question comes with, the right one among them."""
+    batch: int = 64
+    base_steps: int = 4000
+    base_rate: float = 2e-3
+    adapter_steps: int = 500
+    adapter_rate: float = 3e-3
+    seeds: int = 5
+    """Adapters trained, each from its own seed and on its own batches."""
+    questions: int = 200
+    """Held-out questions that each adapter is asked."""
+
+
+@dataclass
+class TransferSettings:
+    """Over which families `model_transfer` goes."""
+
+    families: list[str] = field(default_factory=lambda: ["qwen3", "llama", "gpt_neox"])
+
+
+@dataclass
 class Settings:
     """Everything an experiment can be told."""
 
@@ -129,6 +215,11 @@ class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     tally: TallySettings = field(default_factory=TallySettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    delta: DeltaSettings = field(default_factory=DeltaSettings)
+    task_gain: TaskGainSettings = field(default_factory=TaskGainSettings)
+    transfer: TransferSettings = field(default_factory=TransferSettings)
+    ladder: LadderSettings = field(default_factory=LadderSettings)
 
 
 def register() -> None:

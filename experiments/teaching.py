@@ -14,6 +14,14 @@ Run an experiment on the Civilization Memory Architecture.
 Examples
   python -m experiments experiment=contract_tally
       run the contract tests and tally them by contract id
+  python -m experiments experiment=failure_matrix
+      inject every documented fault and see that the required response comes
+  python -m experiments experiment=delta_norm
+      what one claim does to a frozen model of Qwen3-0.6B's shape (two minutes, 4 GB)
+  python -m experiments experiment=delta_norm model=qwen3_0_6b model.place=/folder/with/weights
+      the same on real weights
+  python -m experiments experiment=version_ladder
+      what each version adds to evidence recall within a budget
   python -m experiments experiment=retrieval
       evidence recall on LoCoMo, or on generated conversations where LoCoMo is not at hand
   python -m experiments experiment=retrieval data=generated

@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports import graph, other_settings, retrieval, tally
+from reports import failures, graph, ladder, other_settings, retrieval, sun, tally, telling
+from reports.about import ABOUT, About
 from reports.plots import Plot
 from reports.retrieval_values import data_label
 from reports.tables import Table, table
@@ -22,21 +23,12 @@ Builder = Callable[[Run, str], "Content"]
 
 @dataclass(frozen=True)
 class Content:
-    """What a run's tables give: one sentence of result, tables and plots."""
+    """What a run's tables give: one sentence of result, tables, plots, and steps to tell."""
 
     finding: str
     tables: tuple[Table, ...]
     plots: tuple[Plot, ...] = ()
-
-
-@dataclass(frozen=True)
-class About:
-    """What is fixed about an experiment: its question, its limits, how to run it."""
-
-    title: str
-    asked: str
-    limits: tuple[str, ...]
-    order: int
+    steps: tuple[telling.Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,7 @@ class Section:
     """The overrides of its run, where they go beyond the settings of the repository."""
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
+    steps: tuple[telling.Step, ...] = ()
     notes: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     data: tuple[DataSource, ...] = ()
@@ -63,64 +56,17 @@ class Section:
     """Run, device, versions: who measured this, where."""
 
 
-ABOUT: Mapping[str, About] = {
-    "contract_tally": About(
-        title="Contract tests",
-        asked="Do the contracts hold that the paper's text states? Each contract is one test, "
-        "which goes red when its rule is broken; the tests run in a process of their own and are "
-        "counted by contract id.",
-        limits=("A passed contract shows the stated behaviour in small, deterministic cases.",),
-        order=0,
-    ),
-    "retrieval": About(
-        title="Evidence retrieval",
-        asked="Given a question about a long conversation, which scorer recalls the turns that "
-        "hold the answer? Every turn is one episodic cell of a real store, every question is "
-        "recalled from it, and the recalled cells are compared with the annotated evidence. "
-        "BM25 by the bm25s library stands beside as a peer from outside.",
-        limits=(
-            (
-                "overlap is the paper's lexical part alone; hand set is the whole hand-set score "
-                "(our coefficients: the paper publishes none)."
-            ),
-            "This measures finding evidence and says nothing about answering the question.",
-            "Peers get every analyser that CMA's scorers get; compare with the best row of a peer.",
-            (
-                "Intervals resample questions within the given conversations; other conversations "
-                "may differ more."
-            ),
-        ),
-        order=1,
-    ),
-    "graph_fixture": About(
-        title="The graph over three scales",
-        asked="Do two episodes, a claim, a skill and a decision make one connected graph, and does "
-        "a traversal from any of them reach all, in the same order? The fixture is built through "
-        "the public interface, then asked for again, restored from a snapshot, and built anew by "
-        "another process.",
-        limits=("Five nodes show the rules of the graph and nothing about large ones.",),
-        order=2,
-    ),
-    "recovery": About(
-        title="Damaged snapshots",
-        asked="Is a snapshot that disagrees with itself refused whole? Every bit of a small "
-        "snapshot that holds a record of every type is flipped in turn, and the file is cut to "
-        "every length; each copy is given to the restore that users call.",
-        limits=(
-            (
-                "Damage by accident, one fault at a time. Whoever rewrites a snapshot and all its "
-                "digests makes another snapshot; compare its digest with one kept elsewhere."
-            ),
-        ),
-        order=4,
-    ),
-}
 WANTED = (("contract_tally", ""), ("retrieval", "locomo"))
 """Sections that the page has even where no run exists."""
 _BUILDERS: Mapping[str, Builder] = {
+    "delta_norm": lambda run, anchor: Content(*sun.build_delta(run, anchor)),
+    "model_transfer": lambda run, anchor: Content(*sun.build_transfer(run, anchor)),
     "contract_tally": lambda run, anchor: Content(*tally.build(run, anchor)),
+    "explain": lambda run, anchor: _told(run, anchor),
+    "failure_matrix": lambda run, anchor: Content(*failures.build(run, anchor)),
     "graph_fixture": lambda run, anchor: Content(*graph.build(run, anchor)),
     "retrieval": lambda run, anchor: Content(*retrieval.build(run, anchor)),
+    "version_ladder": lambda run, anchor: Content(*ladder.build(run, anchor)),
 }
 
 
@@ -194,6 +140,7 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
         other_settings=other,
         tables=content.tables,
         plots=content.plots,
+        steps=content.steps,
         notes=tuple(run.result.notes),
         limits=about.limits,
         data=tuple(run.result.data),
@@ -224,6 +171,11 @@ def _content(experiment: str, run: Run, anchor: str) -> Content:
 def _about(experiment: str) -> About:
     plain = About(experiment.replace("_", " ").capitalize(), "", (), order=len(ABOUT))
     return ABOUT.get(experiment, plain)
+
+
+def _told(run: Run, anchor: str) -> Content:
+    finding, tables, steps = telling.build(run, anchor)
+    return Content(finding, tables, steps=steps)
 
 
 def _plain(run: Run, anchor: str) -> Content:

@@ -178,4 +178,4 @@ def _link_opposite(
         draft = LinkDraft(
             kind=LinkKind.CONFLICT, source_id=opposite.cells[-1], target_id=execution.cells[-1]
         )
-        put_link(transition, link_of_draft(draft, transition.at))
+        put_link(transition, link_of_draft(draft, transition.at), or_any=True)

@@ -163,7 +163,7 @@ def link_claim_conflicts(transition: Transition, cell: Cell, policy: Policy) -> 
             and may_link(other.scope, cell.scope)
         ):
             draft = LinkDraft(kind=LinkKind.CONFLICT, source_id=other.id, target_id=cell.id)
-            put_link(transition, link_of_draft(draft, transition.at))
+            put_link(transition, link_of_draft(draft, transition.at), or_any=True)
 
 
 def _frames(connection: apsw.Connection, ids: Sequence[str], viewer: str) -> list[EpisodeFrame]:

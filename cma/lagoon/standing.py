@@ -18,6 +18,8 @@ from cma.values.validation import Value
 
 REJECTION = "rejection"
 MAX_REASON_LENGTH = 10_000
+AGAIN = "propose again from further evidence"
+RETRACT = "it is memory: retract its cell with memory.update(cell_id, lifecycle='retracted')"
 
 
 class Status(StrEnum):
@@ -92,7 +94,8 @@ def reject_candidate(transition: Transition, candidate: Candidate, reason: str) 
     """
     proposal = proposal_of(transition.connection, candidate)
     if proposal.status is not Status.PENDING:
-        raise _decided(proposal, f"was {proposal.status} before")
+        remedy = AGAIN if proposal.status is Status.REJECTED else RETRACT
+        raise _decided(proposal, f"was {proposal.status} before", remedy)
     if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_REASON_LENGTH:
         raise InvalidValueError(
             Reason.FIELD_INVALID,
@@ -117,13 +120,13 @@ def reject_candidate(transition: Transition, candidate: Candidate, reason: str) 
     return proposal_of(transition.connection, candidate)
 
 
-def _decided(proposal: Proposal, how: str) -> TransitionRejectedError:
+def _decided(proposal: Proposal, how: str, remedy: str = AGAIN) -> TransitionRejectedError:
     return TransitionRejectedError(
         Reason.PROPOSAL_DECIDED,
         f"the proposal {how}",
         field="candidate_id",
         value=proposal.id,
-        remedy="propose again from further evidence",
+        remedy=remedy,
         subjects=(proposal.id,),
     )
 

@@ -52,11 +52,13 @@ def add_links(
     return tuple(links), receipt
 
 
-def put_link(transition: Transition, link: Link) -> tuple[Link, bool]:
+def put_link(transition: Transition, link: Link, *, or_any: bool = False) -> tuple[Link, bool]:
     """Add a checked link within a transition; tell whether it is new.
 
-    The same link again is left as it is and recorded. Raises TransitionRejectedError
-    (`link-differs`) where it exists with another weight or evidence.
+    The same link again is left as it is and recorded. or_any: so is one with another weight or
+    evidence, for what follows from evidence and must not hang on who linked two cells before.
+
+    Raises TransitionRejectedError (`link-differs`) where it exists with another weight or evidence.
     """
     present = transition.connection.execute(
         "SELECT record FROM links WHERE id = ?", (link.id,)
@@ -65,6 +67,8 @@ def put_link(transition: Transition, link: Link) -> tuple[Link, bool]:
     operation = Operation.CONFLICT if link.kind is LinkKind.CONFLICT else Operation.LINK
     if present is not None:
         known = link_of_record(record_of(present[0]))
+        if or_any:
+            link = known
         if (known.weight, known.evidence) != (link.weight, link.evidence):
             raise TransitionRejectedError(
                 Reason.LINK_DIFFERS,

@@ -43,7 +43,7 @@ from cma.rosette.snapshot_form import (
     read_envelope,
     rejected,
 )
-from cma.rosette.snapshotting import target_exists
+from cma.rosette.snapshotting import check_folder, target_exists
 from cma.rosette.topology import check_topology
 from cma.values.clock import Clock, in_utc
 from cma.values.errors import (
@@ -96,6 +96,7 @@ def restore_snapshot(
     (`snapshot-target-exists`). Nothing is at the target then, and nothing else was touched.
     """
     place = store_path(target)
+    check_folder(place)
     for name in (place, *(place.with_name(place.name + end) for end in ("-wal", "-journal"))):
         if os.path.lexists(name):  # a log left over would be read as the new store's own
             raise target_exists(name)

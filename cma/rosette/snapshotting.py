@@ -50,6 +50,7 @@ def write_snapshot(
     sound, StoreUnavailableError (`store-io`).
     """
     place = store_path(path)
+    check_folder(place)
     if place.exists() or place.is_symlink():
         raise target_exists(place)
     store.flush_reads()
@@ -111,6 +112,18 @@ def write_snapshot(
         records=sum(counts.values()),
         bytes=size,
     )
+
+
+def check_folder(place: Path) -> None:
+    """Refuse to write into a folder that is not there, and say so by its name."""
+    if not place.parent.is_dir():
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            "there is no folder of that name",
+            field="target",
+            value=str(place.parent),
+            remedy="make the folder first, or name another",
+        )
 
 
 def target_exists(place: Path) -> InvalidValueError:

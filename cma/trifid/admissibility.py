@@ -6,6 +6,7 @@ and a recalled memory that was written back has seen nothing new.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import apsw
@@ -93,31 +94,36 @@ def _complete(connection: apsw.Connection, frame: EpisodeFrame) -> ReplayEvidenc
 
 
 def _check_new(connection: apsw.Connection, frames: Sequence[EpisodeFrame]) -> None:
-    """Each frame needs a source of its own that repeats no memory."""
-    told: dict[str, str] = {}
+    """Each frame needs a source of its own that repeats no memory.
+
+    Which frame comes first must not matter: their order is that of their ids.
+    """
+    seen: dict[str, list[Cell]] = {}
     for frame in frames:
         cells = [visible_cell(connection, cell, frame.scope) for cell in frame.cells]
-        fresh = [cell for cell in cells if cell is not None and not _repeats(cell, told)]
-        if not fresh:
+        seen[frame.id] = [cell for cell in cells if cell is not None]
+    tellers: dict[str, set[str]] = defaultdict(set)
+    for name, told in seen.items():
+        for cell in told:
+            tellers[normalised(cell.content)].add(name)
+    for name, told in seen.items():
+        if all(_repeats(cell, tellers[normalised(cell.content)] - {name}) for cell in told):
             raise TransitionRejectedError(
                 Reason.EVIDENCE_NOT_NEW,
                 "the frame only repeats what memory held: it was recalled and written back",
                 field="frames",
-                value=frame.id,
+                value=name,
                 remedy="propose from what was observed independently",
-                subjects=(frame.id,),
+                subjects=(name,),
             )
-        for cell in cells:
-            if cell is not None:
-                told.setdefault(normalised(cell.content), cell.id)
 
 
-def _repeats(cell: Cell, told: dict[str, str]) -> bool:
-    """Tell whether a cell is a memory written back.
+def _repeats(cell: Cell, others: set[str]) -> bool:
+    """Tell whether a cell is a memory written back. others: frames that tell the same.
 
-    Its provenance says so (it was derived), or it was written by a model in the words of another
-    source.
+    Its provenance says so (it was derived), or it was written by a model in the words of a source
+    of another frame.
     """
     if cell.derived_from:
         return True
-    return cell.source.authority is Authority.MODEL and normalised(cell.content) in told
+    return cell.source.authority is Authority.MODEL and bool(others)

@@ -157,7 +157,7 @@ def _identity(evidence: ReplayEvidence) -> dict[str, Any]:
 def _link_sources(transition: Transition, frame: EpisodeFrame) -> None:
     for source, target in pairwise(frame.cells):
         draft = LinkDraft(kind=LinkKind.REPLAY, source_id=source, target_id=target)
-        put_link(transition, link_of_draft(draft, transition.at))
+        put_link(transition, link_of_draft(draft, transition.at), or_any=True)
 
 
 def _checked(sequence: object) -> list[str] | None:

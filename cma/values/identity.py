@@ -162,4 +162,10 @@ def _depth_exceeds(data: bytes, limit: int) -> bool:
 
 
 def _not_canonical(message: str, path: str, value: Any) -> InvalidValueError:
-    return InvalidValueError(Reason.NOT_CANONICAL, message, field=path, value=value)
+    return InvalidValueError(
+        Reason.NOT_CANONICAL,
+        message,
+        field=path,
+        value=value,
+        remedy="give what has one form alone: text, whole numbers, booleans, null, lists, objects",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -133,6 +134,40 @@ def claim() -> Callable[..., Proposal]:
         return view.propose(frames=[frame.id for frame in frames], **parts)
 
     return propose
+
+
+@pytest.fixture
+def five(events: Callable[..., list[str]]) -> Callable[..., SimpleNamespace]:
+    """Fill a view with what the graph of five nodes is of: episodes, claim, skill, decision."""
+
+    def fill(view: Memory) -> SimpleNamespace:
+        cells = events(view, 4, text="release")
+        frames = [
+            view.bind(scene=f"scene {number}", sources=cells[start:end], actions=["ships"])
+            for number, (start, end) in enumerate(((0, 2), (2, 4)))
+        ]
+        assert all(view.replay(frame.id).complete for frame in frames)
+        parts = {"content": "Ann ships it", "subject": "Ann", "predicate": "ships", "object": "it"}
+        proposed = view.propose(frames=[frame.id for frame in frames], **parts)
+        claimed = view.approve(proposed.id, approval_id="CR-1")
+        runs = [
+            view.execute(task="ship", steps=["go"], outcome=outcome, sources=[source]).id
+            for outcome, source in (("success", cells[1]), ("failure", cells[3]))
+        ]
+        skill = view.approve(view.propose_skill(executions=runs).id, approval_id="CR-2")
+        [conflict] = view.conflicts()
+        decision = view.decide(conflict.id, handling="preserve_both")
+        return SimpleNamespace(
+            cells=cells,
+            frames=frames,
+            claim=claimed,
+            skill=skill,
+            conflict=conflict,
+            decision=decision,
+            nodes={frames[0].id, frames[1].id, claimed.id, skill.id, decision.id},
+        )
+
+    return fill
 
 
 @pytest.fixture

@@ -1,15 +1,16 @@
-"""The hand-kept list of mutants, and which test states which contract."""
+"""The hand-kept lists of mutants, one a version, and which test states which contract."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).with_name("orion.yaml")
+LISTS = tuple(sorted(Path(__file__).parent.glob("*.yaml")))
 CONTRACTS = ROOT / "tests" / "contracts"
 FIELDS = ("id", "contracts", "file", "find", "replace", "why")
 
@@ -39,14 +40,18 @@ class Mutant(NamedTuple):
         return text.replace(self.find, self.replace)
 
 
-def load_mutants(path: Path = LIST) -> list[Mutant]:
-    """Return the list; raise ValueError that names an entry with missing or unknown fields."""
+def load_mutants(paths: Sequence[Path] = LISTS) -> list[Mutant]:
+    """Return the mutants of all lists, the lists by name and each in its own order.
+
+    Raises ValueError that names an entry with missing or unknown fields.
+    """
     mutants = []
-    for place, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8"))):
-        if tuple(sorted(entry)) != tuple(sorted(FIELDS)):
-            raise ValueError(f"{path.name}, entry {place}: fields are {', '.join(FIELDS)}")
-        fields = {name: entry[name] for name in FIELDS}
-        mutants.append(Mutant(**{**fields, "contracts": tuple(fields["contracts"])}))
+    for path in paths:
+        for place, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            if tuple(sorted(entry)) != tuple(sorted(FIELDS)):
+                raise ValueError(f"{path.name}, entry {place}: fields are {', '.join(FIELDS)}")
+            fields = {name: entry[name] for name in FIELDS}
+            mutants.append(Mutant(**{**fields, "contracts": tuple(fields["contracts"])}))
     return mutants
 
 

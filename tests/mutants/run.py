@@ -1,6 +1,6 @@
 """The mutation run: `python -m tests.mutants.run` from the project's root.
 
-Each mutant of the list is made in a copy of `cma` and of the contract tests, never in place, and
+Each mutant of the lists is made in a copy of `cma` and of the contract tests, never in place, and
 the tests of the contracts that it names run on the copy. A mutant is killed when every one of them
 fails. One that breaks the run otherwise (a copy that cannot be imported, a fixture that fails, a
 time-out) proves nothing and counts as a failure of the list. First the untouched copy must pass.
@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.mutants.catalogue import LIST, ROOT, Mutant, contract_tests, load_mutants
+from tests.mutants.catalogue import LISTS, ROOT, Mutant, contract_tests, load_mutants
 
 RESULT = ROOT / "runs" / "mutate" / "result.json"
 COPIED = ("cma", "tests/contracts", "pyproject.toml")
@@ -59,10 +59,15 @@ def run_on(sources: Path, options: argparse.Namespace, console: Console) -> int:
         console.print(f"bad list: {error}", style="red", markup=False)
         return 2
     run = digest_of(sources)
-    if counts_of(sources, None, sorted(nodes.values())) != {"passed": len(nodes)}:
+    tests = {mutant.id: [nodes[name] for name in mutant.contracts] for mutant in mutants}
+    needed = (
+        nodes.values()
+        if options.only is None
+        else {name for each in tests.values() for name in each}
+    )
+    if counts_of(sources, None, sorted(needed)) != {"passed": len(needed)}:
         console.print("the contract tests fail on the untouched code: nothing to measure")
         return 1
-    tests = {mutant.id: [nodes[name] for name in mutant.contracts] for mutant in mutants}
     outcomes = outcomes_of(sources, mutants, tests, options.jobs, console)
     show(mutants, outcomes, console)
     killed = sum(outcome == KILLED for outcome in outcomes.values())
@@ -203,9 +208,9 @@ def environment(copy: Path) -> dict[str, str]:
 
 
 def digest_of(sources: Path) -> str:
-    """Return 16 hex digits that name the list, the library and the contract tests."""
+    """Return 16 hex digits that name the lists, the library and the contract tests."""
     files = [path for path in sources.rglob("*") if path.suffix in (".py", ".sql")]
-    parts = [LIST.read_bytes()]
+    parts = [path.read_bytes() for path in LISTS]
     for path in sorted(files):
         parts += [path.relative_to(sources).as_posix().encode(), path.read_bytes()]
     total = hashlib.sha256()

@@ -182,11 +182,10 @@ def test_nothing_is_overwritten(memory: Memory, tmp_path: Path) -> None:
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(memory: Memory, tmp_path: Path) -> None:
     with pytest.raises(CmaError):
         write_snapshot(memory.store, tmp_path / "none" / "a.cma.jsonl", caller=CALLER)
-    before = sorted(tmp_path.iterdir())
     audit = memory.store.head()
-    memory.store.connection.execute("UPDATE cells SET scope = 'session:eve'")
     remember(memory, "Ann drinks tea")
     memory.store.connection.execute("UPDATE cells SET scope = 'session:eve'")
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(CmaError) as info:
         write_snapshot(memory.store, tmp_path / "a.cma.jsonl", caller=CALLER)
     assert info.value.reason is Reason.STATE_DISAGREES

@@ -109,7 +109,7 @@ def test_a_skill_keeps_traces_and_approval(ann, runs):
 
 
 @pytest.mark.contract("E05")
-def test_one_fingerprint_is_one_skill(memory, ann, runs):
+def test_one_fingerprint_is_one_skill(memory, ann, bob, runs):
     """The same fingerprint again is the same skill, also from further executions."""
     executions = runs("success")
     first = ann.propose_skill(executions=ids(executions))
@@ -122,6 +122,15 @@ def test_one_fingerprint_is_one_skill(memory, ann, runs):
     assert ann.approve(second.id, approval_id="CR-2") == skill
     assert (memory.digest(), memory.verify().cells) == (digest, cells)
     assert ann.get(skill.id).approval_id == "CR-1"
+    others = [
+        runs("success", first=40, view=bob),
+        runs("success", first=50, steps=["ship", "build"]),
+        runs("success", first=60, task="deploy twice"),
+    ]
+    prints = {each[0].fingerprint for each in others}
+    assert len(prints | {first.candidate.fingerprint}) == 4
+    apart = bob.approve(bob.propose_skill(executions=ids(others[0])).id, approval_id="CR-3")
+    assert apart.id != skill.id
 
 
 @pytest.mark.contract("E06")
@@ -170,6 +179,11 @@ def test_a_refused_skill_changes_nothing(memory, ann, runs, refused):
     ann.update(executions[0].cells[0], lifecycle="retracted")
     with refused(memory, Reason.EVIDENCE_INCOMPLETE):
         ann.approve(anew.id, approval_id="CR-1")
+    steady = runs("success", first=40, task="other")
+    other = ann.propose_skill(executions=ids(steady))
+    ann.update(steady[0].cells[0], metadata={"speaker": "somebody else"})
+    with refused(memory, Reason.EVIDENCE_INCOMPLETE):
+        ann.approve(other.id, approval_id="CR-2")
     before = memory.digest()
     assert ann.reject(anew.id, reason="too brittle").status == "rejected"
     assert memory.digest() == before
@@ -206,3 +220,13 @@ def test_a_decision_is_control(memory, ann, bob, runs, refused):
         bob.decide(link.id, handling="defer")
     with refused(memory, Reason.KIND_UNKNOWN):
         ann.decide(link.id, handling="delete_one")
+    causal = ann.link("causal", win.cells[0], loss.cells[0])
+    with refused(memory, Reason.CONFLICT_NOT_FOUND):
+        ann.decide(causal.id, handling="defer")
+    one, other = runs("success", "failure", first=20, view=memory)
+    [shared] = memory.conflicts()
+    assert {shared.source_id, shared.target_id} == {one.cells[0], other.cells[0]}
+    kept = bob.decide(shared.id, handling="defer")
+    assert bob.decisions() == bob.decisions(shared.id) == (kept,)
+    assert ann.decisions() == (decision,)
+    assert ann.decisions(shared.id) == ()

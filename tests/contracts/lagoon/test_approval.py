@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from cma import Caller, Policy, Reason
+from cma.orion.governed import record_id
+from cma.values.identity import canonical
 
 MODEL = Caller(name="model", authority="model")
 
@@ -44,6 +47,8 @@ def test_no_approval_no_cell(memory, ann, bob, episodes, claim, refused, clock):
         ann.admit(proposal.id, approval_id="CR-2")
     with refused(memory, Reason.APPROVAL_MISMATCH):
         ann.approve(proposal.id, approval_id="CR-2")
+    with refused(memory, Reason.APPROVAL_MISMATCH):
+        ann.grant(proposal.id, approval_id="CR-2")
     ann.grant(proposal.id, approval_id="CR-3", expires_at=clock.now() + timedelta(hours=1))
     clock.advance(timedelta(hours=1))
     with refused(memory, Reason.APPROVAL_EXPIRED):
@@ -99,10 +104,14 @@ def test_a_source_gone_at_approval_rejects(memory, ann, episodes, claim, refused
     with refused(memory, Reason.SOURCE_MISSING) as caught:
         ann.approve(last.id, approval_id="CR-3")
     assert caught[0].value == third[1].cells[0]
+    with refused(memory, Reason.SOURCE_MISSING):  # whatever else is wanting
+        ann.admit(last.id, approval_id=None)
+    with refused(memory, Reason.EVIDENCE_INCOMPLETE):
+        ann.acting_as(MODEL).admit(other.id, approval_id=None)
 
 
 @pytest.mark.contract("L05")
-def test_kinds_that_do_not_fit_reject(memory, ann, episodes, events, claim, refused):
+def test_kinds_that_do_not_fit_reject(memory, ann, episodes, events, claim, refused, hold, tamper):
     """Incompatible kinds reject: a claim rests on frames alone."""
     frames = episodes(ann, 2)
     execution = ann.execute(
@@ -120,7 +129,21 @@ def test_kinds_that_do_not_fit_reject(memory, ann, episodes, events, claim, refu
         assert caught[0].value == wrong
     with refused(memory, Reason.KINDS_INCOMPATIBLE):
         ann.propose_skill(executions=[frames[0].id])
-    assert len(ann.proposals()) == 1
+    [proposal] = ann.proposals()
+    row = memory.store.connection.execute(
+        "SELECT record FROM attendant WHERE id = ?", (proposal.id,)
+    ).fetchone()
+    note = hold(ann, "a working note")
+    for change in ({"kind": "procedural"}, {"cells": [*proposal.candidate.cells, note.id]}):
+        record = json.loads(row[0])
+        record["identity"].update(change)
+        record["id"] = record_id("candidate", record["identity"])
+        values = (record["id"], "candidate", record["scope"], record["subject"], canonical(record))
+        sql = "INSERT INTO attendant (id, kind, scope, subject, record) VALUES (?, ?, ?, ?, ?)"
+        tamper(memory.store.path, (sql, values))
+        with refused(memory, Reason.KINDS_INCOMPATIBLE) as caught:
+            ann.approve(record["id"], approval_id="CR-1")
+        assert caught[0].value == record["id"]
 
 
 @pytest.mark.contract("L06")
@@ -136,6 +159,11 @@ def test_a_policy_without_authority_rejects(memory, ann, episodes, claim, refuse
         ann.admit(proposal.id, approval_id="CR-2")
     ann.grant(proposal.id, approval_id="CR-3")
     assert model.admit(proposal.id, approval_id="CR-3").approval_id == "CR-3"
+    another = claim(ann, episodes(ann, 2, first=50, entities=["Bob"]), subject="Bob")
+    ann.grant(another.id, approval_id="CR-4")
+    renamed = open_memory(policy=Policy(name="other")).within("session:ann")
+    with refused(memory, Reason.POLICY_UNAUTHORISED):
+        renamed.admit(another.id, approval_id="CR-4")
     board = Policy(name="board", approvers=("chair",))
     strict = open_memory("strict.cma", policy=board).within("session:ann")
     held = claim(strict, episodes(strict, 2))
@@ -146,7 +174,7 @@ def test_a_policy_without_authority_rejects(memory, ann, episodes, claim, refuse
 
 
 @pytest.mark.contract("L07")
-def test_one_fingerprint_is_one_cell(memory, ann, episodes, claim, audit):
+def test_one_fingerprint_is_one_cell(memory, ann, bob, episodes, claim, audit, refused):
     """Approving the same fingerprint again returns the same cell and changes nothing."""
     frames = episodes(ann, 2)
     first = claim(ann, frames)
@@ -164,6 +192,12 @@ def test_one_fingerprint_is_one_cell(memory, ann, episodes, claim, audit):
     repeats = [each for each in audit(memory) if each["reason"] in ("repeated", "duplicate")]
     assert [each["operation"] for each in repeats][-3:] == ["consolidate"] * 3
     assert memory.failures() == ()
+    apart = bob.approve(claim(bob, episodes(bob, 2)).id, approval_id="CR-4")
+    assert (apart.content, apart.scope) == (cell.content, "session:bob")
+    assert apart.id != cell.id
+    ann.update(cell.id, lifecycle="retracted")
+    with refused(memory, Reason.CELL_INACTIVE):
+        ann.approve(first.id, approval_id="CR-5")
 
 
 @pytest.mark.contract("L08")
@@ -221,3 +255,5 @@ def test_a_proposal_changes_no_memory(memory, ann, bob, episodes, claim, refused
     assert ann.regenerate(anew.id) == anew
     assert (memory.digest(), memory.generation) == (digest, generation)
     assert ann.approve(anew.id, approval_id="CR-2").kind == "semantic"
+    with refused(memory, Reason.PROPOSAL_DECIDED):
+        ann.reject(anew.id, reason="too late")

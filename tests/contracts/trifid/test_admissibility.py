@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cma import CellDraft, Policy, Reason
+from cma import Caller, CellDraft, Policy, Reason
+
+MODEL = Caller(name="model", authority="model")
 
 
 @pytest.mark.contract("T16")
@@ -23,6 +25,7 @@ def test_a_signature_ignores_how_it_is_written(ann, events, start):
     assert signature(actions=["Buys   Tea", "PAYS"]) == plain
     assert signature(scene="elsewhere", cues=["rain"]) == plain
     assert signature(actions=["ｂｕｙｓ tea", "pays"]) == plain
+    assert signature(goals=["warmth", "rest"]) == signature(goals=["Rest", "warmth"], cues=["sun"])
     others = [
         signature(actions=["pays", "buys tea"]),
         signature(entities=["Ann"]),
@@ -82,7 +85,7 @@ def test_mixed_signatures_are_inadmissible(memory, ann, episodes, claim, refused
 
 
 @pytest.mark.contract("T20")
-def test_an_inadmissible_set_writes_nothing(memory, ann, episodes, events, claim, refused):
+def test_an_inadmissible_set_writes_nothing(memory, ann, episodes, remember, claim, refused):
     """An inadmissible set writes nothing and says why; no evidence counts twice."""
     frames = episodes(ann, 2)
     shared = ann.bind(
@@ -112,6 +115,17 @@ def test_an_inadmissible_set_writes_nothing(memory, ann, episodes, events, claim
     with refused(memory, Reason.EVIDENCE_NOT_NEW) as caught:
         claim(ann, [frames[0], written_back])
     assert caught[0].value == written_back.id
+    words = ann.get(frames[0].cells[1]).content.upper()
+    for number in range(4):  # whichever id comes first
+        told = remember(ann.acting_as(MODEL), f"{words} ", minutes=70 + number)
+        repeated = ann.bind(scene="told", sources=[told.id], **parts)
+        ann.replay(repeated.id)
+        with refused(memory, Reason.EVIDENCE_NOT_NEW) as caught:
+            claim(ann, [frames[0], repeated])
+        assert caught[0].value == repeated.id
+    heard = remember(ann, words, minutes=80)
+    agreeing = ann.bind(scene="heard", sources=[heard.id], **parts)
+    ann.replay(agreeing.id)
     ann.update(frames[1].cells[0], lifecycle="retracted")
     with refused(memory, Reason.REPLAY_INCOMPLETE) as caught:
         claim(ann, frames)
@@ -119,6 +133,7 @@ def test_an_inadmissible_set_writes_nothing(memory, ann, episodes, events, claim
     assert ann.proposals() == ()
     assert [failure.reason for failure in memory.failures()] == [
         "evidence-shared",
-        "evidence-not-new",
+        *["evidence-not-new"] * 5,
         "replay-incomplete",
     ]
+    assert claim(ann, [frames[0], agreeing]).status == "pending"

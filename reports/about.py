@@ -1,0 +1,144 @@
+"""What is fixed about each experiment: its title, question, limits, and place on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class About:
+    """What is fixed about an experiment: its question, its limits, how to run it."""
+
+    title: str
+    asked: str
+    limits: tuple[str, ...]
+    order: int
+
+
+ABOUT: Mapping[str, About] = {
+    "contract_tally": About(
+        title="Contract tests",
+        asked="Do the contracts hold that the paper's text states? Each contract is one test, "
+        "which goes red when its rule is broken; the tests run in a process of their own and are "
+        "counted by contract id.",
+        limits=("A passed contract shows the stated behaviour in small, deterministic cases.",),
+        order=0,
+    ),
+    "retrieval": About(
+        title="Evidence retrieval",
+        asked="Given a question about a long conversation, which scorer recalls the turns that "
+        "hold the answer? Every turn is one episodic cell of a real store, every question is "
+        "recalled from it, and the recalled cells are compared with the annotated evidence. "
+        "BM25 by the bm25s library stands beside as a peer from outside.",
+        limits=(
+            (
+                "overlap is the paper's lexical part alone; hand set is the whole hand-set score "
+                "(our coefficients: the paper publishes none)."
+            ),
+            "This measures finding evidence and says nothing about answering the question.",
+            "Peers get every analyser that CMA's scorers get; compare with the best row of a peer.",
+            (
+                "Intervals resample questions within the given conversations; other conversations "
+                "may differ more."
+            ),
+        ),
+        order=8,
+    ),
+    "failure_matrix": About(
+        title="Injected faults",
+        asked="What happens when something goes wrong? Each fault is really injected into a small "
+        "store of its own: the clock is moved, rows are removed by another connection, snapshots "
+        "are edited and hashed anew, threads and processes race. A row passes only if the response "
+        "is the required one and nothing else changed, by every record of the store's file.",
+        limits=(
+            (
+                "The documented eight, and one for each fault of memory semantics that users of "
+                "comparable systems reported; other faults may be answered otherwise."
+            ),
+            "The required responses are those of the paper and of our catalogue of faults.",
+        ),
+        order=1,
+    ),
+    "graph_fixture": About(
+        title="The graph over three scales",
+        asked="Do two episodes, a claim, a skill and a decision make one connected graph, and does "
+        "a traversal from any of them reach all, in the same order? The fixture is built through "
+        "the public interface, then asked for again, restored from a snapshot, and built anew by "
+        "another process.",
+        limits=("Five nodes show the rules of the graph and nothing about large ones.",),
+        order=2,
+    ),
+    "version_ladder": About(
+        title="The version ladder",
+        asked="What does each version add? The same questions are put to lexical recall alone "
+        "(Orion), to recall whose hits bring their neighbours in an episode's frame (+ Trifid), to "
+        "one that also finds claims, which bring their sources (+ Lagoon), and to packets "
+        "(+ Rosette). Judged is the share of a question's evidence turns that fits a token budget.",
+        limits=(
+            (
+                "The claims come from a plain rule and are approved by rule: what a person or a "
+                "model would propose and approve may serve better, or worse."
+            ),
+            (
+                "A packet says of every record where it came from and keeps it quoted; what that "
+                "is worth is not measured here, only what it costs in tokens."
+            ),
+            "This measures finding evidence and says nothing about answering the question.",
+            "Eagle and Sun have no rung: conversations hold no executions, and no model is run.",
+        ),
+        order=9,
+    ),
+    "explain": About(
+        title="One delivery told backwards",
+        asked="What reached the model, and why was each piece of it there? A small memory with two "
+        "claims that contradict each other is built through the public interface, one request is "
+        "delivered from it, and the delivery is told from its receipt back to the audit records. "
+        "The same telling on the command line: cma explain STORE RECEIPT.",
+        limits=(
+            (
+                "Verified means that what is stored is what the audit chain says of it. It says "
+                "nothing about whether a claim is true."
+            ),
+            "Delivered means handed over by the library; what a model made of it is not seen here.",
+        ),
+        order=7,
+    ),
+    "recovery": About(
+        title="Damaged snapshots",
+        asked="Is a snapshot that disagrees with itself refused whole? Every bit of a small "
+        "snapshot that holds a record of every type is flipped in turn, and the file is cut to "
+        "every length; each copy is given to the restore that users call.",
+        limits=(
+            (
+                "Damage by accident, one fault at a time. Whoever rewrites a snapshot and all its "
+                "digests makes another snapshot; compare its digest with one kept elsewhere."
+            ),
+        ),
+        order=6,
+    ),
+    "delta_norm": About(
+        title="The frozen-model diagnostic",
+        asked="Does one semantic cell, as a context vector, change what a frozen model computes, "
+        "and does nothing change without it? One approved claim is delivered through a seeded "
+        "adapter at two decoder layers, under nine conditions, with the base model's weights, "
+        "gradients and trainable parameters watched.",
+        limits=(
+            "A boundary of intervention and no result about any task.",
+            (
+                "Adapter weights are drawn from a seed, since the paper's are unpublished; sizes "
+                "of norms cannot be compared."
+            ),
+        ),
+        order=3,
+    ),
+    "model_transfer": About(
+        title="The diagnostic over model families",
+        asked="Does the same path work in other families of models? Small models with seeded "
+        "weights are built from each family's own code, and asked for all that the diagnostic "
+        "states.",
+        limits=("Seeded weights of toy size: this shows that the path fits, and no more.",),
+        order=4,
+    ),
+}
+"""In the order of the page, by `order`."""
