@@ -27,8 +27,11 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=recovery
 	$(RUN) -m experiments experiment=delta_norm
 	$(RUN) -m experiments experiment=model_transfer
+	$(RUN) -m experiments experiment=task_gain
 	$(RUN) -m experiments experiment=retrieval data=generated
 	$(RUN) -m experiments experiment=retrieval data=locomo
+	$(RUN) -m experiments experiment=retrieval data=cranfield
+	$(RUN) -m experiments experiment=coefficient_sweep data=locomo
 	$(RUN) -m experiments experiment=version_ladder data=locomo
 	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
 

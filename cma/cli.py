@@ -85,7 +85,7 @@ def recall_command(
 def explain_command(
     store: StorePath,
     request: Annotated[
-        str, typer.Argument(help="a receipt id, or a trace id as `cma recall` prints it")
+        str, typer.Argument(help="receipt-... as deliver gave it, or trace-... as a recall did")
     ],
     scope: Scope = GLOBAL,
     as_json: AsJson = False,

@@ -79,12 +79,11 @@ def show_command(
 
     Example: cma proposals show agent.cma candidate-0123...
     """
-    answer(
-        store,
-        lambda memory: evidence_of(memory, candidate_id),
-        rendering_evidence.evidence,
-        as_json,
-    )
+
+    def show(console: Console, found: Evidence) -> None:
+        rendering_evidence.evidence(console, found, store=store)
+
+    answer(store, lambda memory: evidence_of(memory, candidate_id), show, as_json)
 
 
 @app.command("approve")

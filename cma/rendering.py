@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -14,10 +15,13 @@ from rich.tree import Tree
 from cma.orion.audit import AuditRecord
 from cma.orion.cells import Cell
 from cma.orion.explanation import Explanation
+from cma.orion.scopes import GLOBAL
 from cma.orion.traces import PART_NAMES, Recollection
 from cma.orion.verification import Verification
 
 SHOWN_CONTENT = 100
+GOVERNED = "frames, executions, approvals, admissions, decisions"
+ATTENDANT = "replays, proposals, rejections, repeats, packets, receipts"
 
 
 def as_json(answer: Any) -> bytes:
@@ -48,7 +52,8 @@ def recollection(console: Console, answer: Recollection) -> None:
         console.print(table)
     else:
         console.print(Text(f"nothing was found in the scope {trace.scope}"))
-        console.print(Text("a session's cells are seen with --scope session:<id>", style="dim"))
+        if trace.scope == GLOBAL:
+            console.print(Text("a session's cells are seen with --scope session:<id>", style="dim"))
     for above, below in zip(trace.hits, trace.hits[1:], strict=False):
         pair = f"{_short(above.cell)} before {_short(below.cell)}: "
         console.print(Text(pair + trace.contrast(above, below), style="dim"))
@@ -92,21 +97,25 @@ def recall_tree(answer: Explanation) -> Tree:
 
 
 def verification(console: Console, answer: Verification) -> None:
-    """Show what was verified."""
+    """Show what was verified, in words where a field's name does not say what it counts."""
     console.print(Text("the store is sound", style="bold"))
-    facts(console, answer)
+    told = answer.model_dump()
+    pinned = told.pop("tail_pinned")
+    told["governed records"] = f"{told.pop('governed')} ({GOVERNED})"
+    told["attendant records"] = f"{told.pop('attendant')} ({ATTENDANT})"
+    told["anchor names"] = "the last record" if pinned else "an earlier record"
+    _facts(console, told)
 
 
 def facts(console: Console, answer: BaseModel) -> None:
     """Show a value, one fact a line and whole: digests are there to be compared."""
-    for name, value in answer.model_dump().items():
-        console.print(Text(f"{name.replace('_', ' '):<14} {value}"), soft_wrap=True)
+    _facts(console, answer.model_dump())
 
 
 def timeline(console: Console, answer: list[AuditRecord]) -> None:
-    """Show audit records, one a line and whole: ids are there to be copied."""
+    """Show audit records, one a line and whole, times in UTC: ids are there to be copied."""
     for record in answer:
-        told = [f"{record.seq:>6}", f"{record.at:%Y-%m-%d %H:%M:%S}", f"{record.operation:<11}"]
+        told = [f"{record.seq:>6}", f"{record.at:%Y-%m-%d %H:%M:%S}Z", f"{record.operation:<11}"]
         told += [record.actor, *record.subjects[:1]]
         line = Text("  ".join(told))
         reason = " ".join(filter(None, (record.reason, record.detail)))
@@ -140,6 +149,12 @@ def record_line(record: AuditRecord) -> str:
     told = f"record {record.seq}: {record.operation.value} by {record.actor}"
     reason = f" ({record.reason})" if record.reason else ""
     return f"{told} at {record.at.isoformat()}{reason}, hash {record.hash[:16]}"
+
+
+def _facts(console: Console, told: Mapping[str, Any]) -> None:
+    width = max(map(len, told), default=0) + 2
+    for name, value in told.items():
+        console.print(Text(f"{name.replace('_', ' '):<{width}}{value}"), soft_wrap=True)
 
 
 def _short(cell_id: str) -> str:

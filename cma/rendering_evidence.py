@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -37,20 +39,18 @@ def proposal_list(console: Console, answer: Sequence[Proposal]) -> None:
     console.print(table)
 
 
-def evidence(console: Console, answer: Any) -> None:
-    """Show a proposal as a tree with its evidence beside it."""
+def evidence(console: Console, answer: Any, *, store: Path) -> None:
+    """Show a proposal as a tree with its evidence beside it, then what can be done with it."""
     proposal: Proposal = answer.proposal
     candidate = proposal.candidate
     tree = Tree(Text(f"{candidate.id}  [{proposal.status.value}]", style="bold"))
     claim = tree.add(Text(f"{candidate.kind.value} {quoted(candidate.content)}"))
-    said = {name: part for name, part in candidate.metadata.items() if part}
-    parts = ", ".join(f"{name} {quoted(str(part))}" for name, part in said.items())
-    claim.add(Text(parts, style="dim"))
+    claim.add(Text(_said(candidate), style="dim"))
     claim.add(Text(f"confidence {candidate.confidence:g}, would live in {candidate.scope}"))
     claim.add(
         Text(f"proposed by {candidate.proposed_by} ({candidate.authority}), {_carries(candidate)}")
     )
-    for frame in answer.frames:
+    for frame in sorted(answer.frames, key=lambda each: (each.start, each.id)):
         whole = "replays completely" if frame.id not in answer.incomplete else "REPLAY INCOMPLETE"
         branch = tree.add(Text(f"{frame.id}  {quoted(frame.scene)}, {whole}"))
         branch.add(Text(f"{frame.start.isoformat()} to {frame.end.isoformat()}", style="dim"))
@@ -62,8 +62,9 @@ def evidence(console: Console, answer: Any) -> None:
         tree.add(Text(line, style="yellow"))
     console.print(tree)
     if proposal.status is Status.PENDING:
-        for then in ("approve STORE {} -a <approval id>", "reject STORE {} -r <reason>"):
-            command = f"cma proposals {then.format(candidate.id)} --as <name>"
+        which = f"{shlex.quote(str(store))} {candidate.id}"
+        for do, given in (("approve", "-a <approval id>"), ("reject", "-r <reason>")):
+            command = f"cma proposals {do} {which} {given} --as <name>"
             console.print(Text(command, style="dim"), soft_wrap=True)
 
 
@@ -147,6 +148,18 @@ def _add_sources(branch: Tree, sources: Sequence[SourceCell]) -> None:
         told = f"{quoted(cell.content)} from {quoted(cell.source.origin)}"
         line = Text(f"{told} ({cell.source.authority.value}){seen}")
         branch.add(line.append(f"  {source.id}", style="dim"))
+
+
+def _said(candidate: Candidate) -> str:
+    """Return what is claimed in parts, in the order in which it is read."""
+    order = ("subject", "predicate", "object", "task", "steps")
+    said = {name: candidate.metadata.get(name) for name in (*order, *candidate.metadata)}
+    told = []
+    for name, part in said.items():
+        each = part if isinstance(part, list | tuple) else [part]
+        if part:
+            told.append(f"{name} {', '.join(quoted(str(one)) for one in each)}")
+    return ", ".join(told)
 
 
 def _decided(proposal: Proposal) -> list[str]:

@@ -18,6 +18,7 @@ from experiments.result import Figure
 from experiments.settings import Settings
 
 HEADLINE = "recall@10"
+GRADED_HEADLINE = "ndcg@10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,22 @@ class Comparison:
         """Take the questions that these labels give evidence for, and draw their resamples."""
         self._data, self._labels = corpus.name, labels
         evidence: dict[str, tuple[str, ...]] = {}
-        categories: list[str] = []
+        grades: dict[str, tuple[int, ...]] = {}
+        categories: list[str | None] = []
         for conversation in corpus.conversations:
             for question in conversation.questions:
                 if evidence_of(question):
-                    evidence[f"{conversation.id} {question.id}"] = evidence_of(question)
+                    name = f"{conversation.id} {question.id}"
+                    evidence[name] = evidence_of(question)
+                    if evidence[name] == question.evidence:
+                        grades[name] = question.grades
                     categories.append(question.category)
         if not evidence:
             raise ExperimentError(f"no question of {corpus.name} has resolvable evidence")
         self._left_out = corpus.question_count - len(evidence)
         self.evidence = evidence
-        self.judge = Judge(evidence)
-        of_category = np.array(categories)
+        self.judge = Judge(evidence, grades)
+        of_category = np.array([category or "" for category in categories])
         self.members = {"all": np.arange(len(categories))} | {
             category: np.flatnonzero(of_category == category)
             for category in CATEGORIES
@@ -99,10 +104,17 @@ class Comparison:
 
     def differences(self, judged: list[Judged]) -> list[dict[str, Any]]:
         """Each row less the best row of the peer, on the same questions and the same resamples."""
-        best = best_of(judged, engine="bm25s")
+        return [
+            line
+            for metric in (HEADLINE, GRADED_HEADLINE)
+            for line in self._differences(judged, metric)
+        ]
+
+    def _differences(self, judged: list[Judged], metric: str) -> list[dict[str, Any]]:
+        best = best_of(judged, engine="bm25s", metric=metric)
         if best is None:
             return []
-        place = METRICS.index(HEADLINE)
+        place = METRICS.index(metric)
         others = [each for each in judged if each is not best]
         lines = []
         for category, members in self.members.items():
@@ -112,7 +124,7 @@ class Comparison:
             found = self.bootstraps[category].intervals(gains)
             lines += [
                 self._line(each.row)
-                | {"against": best.row.name, "category": category, "metric": HEADLINE}
+                | {"against": best.row.name, "category": category, "metric": metric}
                 | _bounds(interval)
                 | {"n": len(members)}
                 for each, interval in zip(others, found, strict=True)
@@ -121,7 +133,11 @@ class Comparison:
 
     def figures(self, judged: list[Judged]) -> dict[str, Figure]:
         """Headline figures: every row by name, and one each for plain overlap and BM25."""
-        place = METRICS.index(HEADLINE)
+        return self._figures(judged, HEADLINE) | self._figures(judged, GRADED_HEADLINE)
+
+    def _figures(self, judged: list[Judged], metric: str) -> dict[str, Figure]:
+        place = METRICS.index(metric)
+        prefix = f"{self._data}.{metric.replace('@', '')}"
         columns = np.column_stack([each.values[:, place] for each in judged])
         found = dict(
             zip(
@@ -131,14 +147,14 @@ class Comparison:
             )
         )
         figures = {
-            f"{self._data}.recall10.{name.replace('/', '.')}": self._figure(interval)
+            f"{prefix}.{name.replace('/', '.')}": self._figure(interval)
             for name, interval in found.items()
         }
         if "overlap/unicode/cma" in found:
-            figures[f"{self._data}.recall10.overlap"] = self._figure(found["overlap/unicode/cma"])
-        best = best_of(judged, engine="bm25s")
+            figures[f"{prefix}.overlap"] = self._figure(found["overlap/unicode/cma"])
+        best = best_of(judged, engine="bm25s", metric=metric)
         if best is not None:
-            figures[f"{self._data}.recall10.bm25"] = self._figure(found[best.row.name])
+            figures[f"{prefix}.bm25"] = self._figure(found[best.row.name])
         return figures
 
     def _figure(self, found: Interval) -> Figure:
@@ -154,9 +170,9 @@ class Comparison:
         }
 
 
-def best_of(judged: list[Judged], *, engine: str) -> Judged | None:
-    """Return the engine's row with the highest headline, or None if it has none."""
-    place = METRICS.index(HEADLINE)
+def best_of(judged: list[Judged], *, engine: str, metric: str = HEADLINE) -> Judged | None:
+    """Return the engine's row with the highest mean of a metric, or None if it has none."""
+    place = METRICS.index(metric)
     rivals = [each for each in judged if each.row.engine == engine]
     return max(rivals, key=lambda each: float(each.values[:, place].mean()), default=None)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from experiments import (
+    coefficient_sweep,
     contract_tally,
     explain,
     failure_matrix,
@@ -52,6 +53,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         check=models.check,
         run=_sun("delta_norm"),
     ),
+    "task_gain": Experiment(
+        sections=("model", "task_gain"),
+        needs_corpus=False,
+        check=models.check_task_gain,
+        run=_sun("task_gain"),
+    ),
     "model_transfer": Experiment(
         sections=("model", "delta", "transfer"),
         needs_corpus=False,
@@ -93,6 +100,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=True,
         check=retrieval.check,
         run=lambda settings, corpus, folder: retrieval.run(settings, _given(corpus), folder),
+    ),
+    "coefficient_sweep": Experiment(
+        sections=("data", "retrieval", "evaluation", "sweep"),
+        needs_corpus=True,
+        check=coefficient_sweep.check,
+        run=lambda settings, corpus, _: coefficient_sweep.run(settings, _given(corpus)),
     ),
     "version_ladder": Experiment(
         sections=("data", "evaluation", "ladder"),

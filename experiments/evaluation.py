@@ -2,7 +2,8 @@
 
 pytrec_eval sorts by score, then by document id, and would so break ties its own way; it is
 therefore given scores made from ranks, which keeps the order that the engine returned. Relevance is
-binary. Of nothing recalled every metric is zero. MRR looks at the recalled cells and no further.
+binary unless grades are given, which weigh in nDCG alone. Of nothing recalled every metric is zero.
+MRR looks at the recalled cells and no further.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ _TREC_MEASURES = {f"recall.{','.join(map(str, CUTOFFS))}", "ndcg_cut.10", "recip
 class Judge:
     """Judges rankings of one set of questions; a question needs at least one evidence turn."""
 
-    def __init__(self, evidence: Mapping[str, Sequence[str]]) -> None:
-        """Take the evidence turns of each question."""
+    def __init__(
+        self,
+        evidence: Mapping[str, Sequence[str]],
+        grades: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Take the evidence turns of each question, and the grades of those that have any."""
         empty = [question for question, turns in evidence.items() if not turns]
         if empty:
             raise ValueError(f"questions without evidence cannot be judged: {empty[:3]}")
         self.questions = tuple(evidence)
-        self._evaluator = pytrec_eval.RelevanceEvaluator(
-            {question: dict.fromkeys(turns, 1) for question, turns in evidence.items()},
-            _TREC_MEASURES,
-        )
+        graded = grades or {}
+        relevance = {
+            question: dict(zip(turns, graded.get(question) or [1] * len(turns), strict=True))
+            for question, turns in evidence.items()
+        }
+        self._evaluator = pytrec_eval.RelevanceEvaluator(relevance, _TREC_MEASURES)
 
     def values(self, rankings: Mapping[str, Sequence[str]]) -> NDArray[np.float64]:
         """Return one row a question, in the order of `questions`, and one column a metric."""

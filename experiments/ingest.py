@@ -48,7 +48,7 @@ def ingested(
                     "origin": f"{corpus} {conversation.id} {turn.id}",
                     "observed_at": turn.observed_at,
                     "metadata": {
-                        "speaker": turn.speaker,
+                        **({"speaker": turn.speaker} if turn.speaker else {}),
                         "session": str(turn.session),
                         "turn": turn.id,
                     },

@@ -17,6 +17,7 @@ PACKAGES = (
     "apsw",
     "bm25s",
     "hydra-core",
+    "numba",
     "numpy",
     "orjson",
     "pandas",
@@ -27,6 +28,7 @@ PACKAGES = (
     "pytrec-eval-terrier",
     "regex",
     "safetensors",
+    "scipy",
     "torch",
     "transformers",
 )

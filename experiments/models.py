@@ -49,6 +49,27 @@ def check_transfer(settings: Settings) -> None:
     ranges.names("transfer.families", settings.transfer.families or [""], sorted(LAYERS))
 
 
+def check_task_gain(settings: Settings) -> None:
+    """Refuse sizes that no model can have, or that no machine of ours trains."""
+    task = settings.task_gain
+    ranges.whole("seed", settings.seed, 0, 2**32 - 1 - LARGEST)
+    ranges.names("model.device", [settings.model.device], DEVICES)
+    ranges.whole("task_gain.hidden", task.hidden, 16, LARGEST)
+    if task.hidden % 8:
+        raise UsageError(f"task_gain.hidden={task.hidden} is no multiple of 8")
+    ranges.whole("task_gain.layers", task.layers, 2, 64)
+    ranges.whole("task_gain.sites", task.sites, 1, task.layers - 1)
+    ranges.whole("task_gain.inner", task.inner, 1, LARGEST)
+    ranges.whole("task_gain.facts", task.facts, 1, 16)
+    ranges.whole("task_gain.batch", task.batch, 1, LARGEST)
+    ranges.whole("task_gain.base_steps", task.base_steps, 1, 10**7)
+    ranges.whole("task_gain.adapter_steps", task.adapter_steps, 1, 10**7)
+    ranges.above("task_gain.base_rate", task.base_rate, 0, 1)
+    ranges.above("task_gain.adapter_rate", task.adapter_rate, 0, 1)
+    ranges.whole("task_gain.seeds", task.seeds, 1, LARGEST)
+    ranges.whole("task_gain.questions", task.questions, 2, 100_000)
+
+
 def settled(model: ModelSettings) -> ModelSettings:
     """Return the settings with the device that `auto` stands for.
 

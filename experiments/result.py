@@ -40,13 +40,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that an experiment found out; nothing in it differs from machine to machine."""
+    """Everything that an experiment found out; only `measured` differs from machine to machine."""
 
     figures: Mapping[str, Figure] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """Tidy, long form, by name; each becomes `<name>.csv`."""
     data: tuple[DataRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    measured: Mapping[str, Figure] = field(default_factory=dict)
+    """Figures of this machine and moment, such as seconds: they go to `machine.json`."""
 
 
 def _rounded(value: float) -> float:

@@ -152,7 +152,12 @@ def _corrections(corpus: Corpus) -> pd.DataFrame:
 def _notes(settings: Settings, corpus: Corpus) -> list[str]:
     asked = settings.evaluation
     notes = [
-        f"{corpus.turn_count:,} turns, {len(corpus.conversations)} conversations, a store each.",
+        (
+            f"{corpus.turn_count:,} documents, an episodic cell each, in one store."
+            if corpus.documents
+            else f"{corpus.turn_count:,} turns, {len(corpus.conversations)} conversations, "
+            "a store each."
+        ),
         f"All metrics look at the {asked.limit} recalled cells: MRR counts no later rank.",
         (
             "Equal scores are ordered by cell id, for the peer too; overlap and jaccard have many, "

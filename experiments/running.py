@@ -25,6 +25,7 @@ VOLATILE = {
     "data": ("path", "download", "timeout_seconds"),
     "tally": ("timeout_seconds",),
     "model": ("place",),
+    "sweep": ("threads",),
 }
 """Settings that say where and how patiently, never what: no part of run id or `config.yaml`."""
 
@@ -73,12 +74,14 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
         _log.warning("%s was changed after its run, so it runs again", place / "result.json")
     started = datetime.now(UTC)
     failure: Exception | None = None
+    measured: dict[str, Any] = {}
     with runs.prepared(place) as folder:
         with _logged(folder):
             _log.info("experiment=%s run=%s", settings.experiment, identity.run_id)
             try:
                 result = experiment.run(settings, corpus, folder)
                 runs.write_result(folder, identity, result)
+                measured = {key: each.as_dict() for key, each in sorted(result.measured.items())}
             except Exception as error:
                 failure = error
                 trace = "".join(traceback.format_exception(error))
@@ -88,6 +91,7 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
         device = settings.model.device if "model" in experiment.sections else "cpu"
         described = machine.describe(runs.ROOT, started, finished, device=device)
         described["overrides"] = [each for each in overrides if not _names_a_place(each)]
+        described["figures"] = measured
         runs.write_json(folder / "machine.json", described)
     if failure is not None:
         raise RunFailedError(

@@ -46,7 +46,7 @@ class GeneratedSettings:
 
 @dataclass
 class DataSettings:
-    """Which conversations to use and where to look for them."""
+    """Which conversations or documents to use and where to look for them."""
 
     name: str = MISSING
     path: str | None = None
@@ -57,6 +57,15 @@ class DataSettings:
     """Use the first so many conversations only (None: all)."""
     conversations: PinnedFile = field(default_factory=PinnedFile)
     corrections: PinnedFile = field(default_factory=PinnedFile)
+    documents: PinnedFile = field(default_factory=PinnedFile)
+    queries: PinnedFile = field(default_factory=PinnedFile)
+    judgements: PinnedFile = field(default_factory=PinnedFile)
+    split: str | None = None
+    """Which qrels of a BEIR-style folder (None: test, else the only one there)."""
+    title: str | None = None
+    """What to call a BEIR-style folder's data set (None: by the folder's name)."""
+    licence: str = "not stated"
+    """Licence of the data in a BEIR-style folder, as its owner states it."""
     generated: GeneratedSettings = field(default_factory=GeneratedSettings)
 
 
@@ -184,14 +193,38 @@ class TaskGainSettings:
     facts: int = 2
     """Facts that a question comes with, the right one among them."""
     batch: int = 64
-    base_steps: int = 4000
+    base_steps: int = 1500
     base_rate: float = 2e-3
-    adapter_steps: int = 500
+    adapter_steps: int = 400
     adapter_rate: float = 3e-3
     seeds: int = 5
     """Adapters trained, each from its own seed and on its own batches."""
     questions: int = 200
     """Held-out questions that each adapter is asked."""
+
+
+@dataclass
+class SweepSettings:
+    """What `coefficient_sweep` varies, what it holds still, and by what it chooses."""
+
+    design: str = "line_search"
+    """grid, simplex, random, sobol; line_search goes on from Sobol points."""
+    points: int = 2000
+    """Coefficient vectors, at most."""
+    objective: str = "recall@10"
+    analyser: str = "english"
+    lexical: str = "idf_overlap"
+    half_life_seconds: float = 604800.0
+    parts: list[str] = field(
+        default_factory=lambda: ["confidence", "importance", "recency", "link"]
+    )
+    """Parts whose coefficients vary beside the lexical one, which is the measure of the others."""
+    low: float = 0.0
+    high: float = 1.0
+    sample: int = 3
+    """Settings that are recalled one question after another, for the speed-up."""
+    threads: int = 0
+    """Threads that count ranks (0: one for each processor)."""
 
 
 @dataclass
@@ -220,6 +253,7 @@ class Settings:
     task_gain: TaskGainSettings = field(default_factory=TaskGainSettings)
     transfer: TransferSettings = field(default_factory=TransferSettings)
     ladder: LadderSettings = field(default_factory=LadderSettings)
+    sweep: SweepSettings = field(default_factory=SweepSettings)
 
 
 def register() -> None:

@@ -28,10 +28,18 @@ Examples
       the same on generated conversations: no data, no network
   python -m experiments experiment=retrieval data.path=/folder/with/data
       say where locomo/locomo10.json lies; CMA_DATA_DIR=/folder/with/data does the same
+  python -m experiments experiment=retrieval data=cranfield
+      the same on a collection of documents with graded judgements
+  python -m experiments experiment=retrieval data=beir data.path=/folder
+      on your own: a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv, as BEIR has them
   python -m experiments experiment=retrieval retrieval.coefficients.link=0.3
       another hand-set coefficient
   python -m experiments -m experiment=retrieval data=generated retrieval.coefficients.link=0,0.1,0.3
       a run for each of them; python -m reports compares them under "Runs with other settings"
+  python -m experiments experiment=coefficient_sweep sweep.design=sobol sweep.points=10000
+      ten thousand settings of the coefficients in seconds, judged on conversations left out
+  python -m experiments experiment=coefficient_sweep sweep.objective=ndcg@10
+      the best coefficients by exact line searches, for another objective
   python -m experiments experiment=retrieval store=kept
       keep the filled stores in the run directory, for `cma recall` and `cma explain`
   python -m experiments experiment=retrieval resume=false

@@ -28,7 +28,7 @@ from experiments.comparison import HEADLINE, Comparison
 from experiments.data.conversations import Corpus
 from experiments.engines import LEXICAL_ONLY, retrieval
 from experiments.evaluation import METRICS
-from experiments.failures import UsageError
+from experiments.failures import ExperimentError, UsageError
 from experiments.progress import progress
 from experiments.result import Figure, Result
 from experiments.retrieval import LIMIT, RESAMPLES_LIMIT
@@ -83,6 +83,11 @@ def check(settings: Settings) -> None:
 def run(settings: Settings, corpus: Corpus, folder: Path) -> Result:  # noqa: ARG001
     """Take every conversation up the ladder and judge the rungs."""
     asked = settings.ladder
+    if corpus.documents:
+        raise ExperimentError(
+            f"{corpus.name} is a collection of documents: its rungs need speakers and sessions; "
+            "take data=locomo or data=generated"
+        )
     how = retrieval(asked.analyser, asked.lexical, LEXICAL_ONLY)
     report = Comparison(settings, corpus, "published", lambda question: question.evidence)
     climbed = []

@@ -140,5 +140,17 @@ ABOUT: Mapping[str, About] = {
         limits=("Seeded weights of toy size: this shows that the path fits, and no more.",),
         order=4,
     ),
+    "task_gain": About(
+        title="Does served memory change answers?",
+        asked="A tiny model is trained here to answer questions from text, then frozen; adapters "
+        "are trained over it, and asked about facts that were held out of their training. Each "
+        "question's facts lie in a memory; recall and packet serve them, as context vectors or as "
+        "text in the prompt.",
+        limits=(
+            "Generated facts in a vocabulary of some fifty words, and a model of toy size.",
+            "The adapter is trained for this task; the paper's adapter is unpublished.",
+        ),
+        order=5,
+    ),
 }
 """In the order of the page, by `order`."""

@@ -60,7 +60,7 @@ def gather(runs: Iterable[Run], root: Path, judged: JudgedClaims | None) -> Gath
     """Return the figures of the chosen runs, of the files beside them, and of the claims."""
     gathered = Gathered()
     for run in sorted(runs, key=lambda run: run.moment):
-        for key, figure in run.result.figures.items():
+        for key, figure in (run.result.figures | run.machine.figures).items():
             gathered.add(key, figure, run.result.run_id)
     for path in [*sorted((root / "bench").glob("*.json")), root / "mutate" / "result.json"]:
         if path.is_file():

@@ -42,7 +42,8 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
         some = [value for value in values if value.labels == labels]
         tables.append(_overview(some, labels, anchor))
     published = [value for value in values if value.labels == values[0].labels]
-    tables.append(_by_category(published, anchor))
+    if any(value.category != "all" for value in published):
+        tables.append(_by_category(published, anchor))
     differences = run.table("differences.csv") or []
     if differences:
         tables.append(_differences(differences, anchor))
@@ -79,6 +80,7 @@ def finding(values: Sequence[Measured], differences: Sequence[Mapping[str, str]]
             if (row.get("scorer"), row.get("analyser"), row.get("engine")) == PAPER_ROW
             and row.get("category") == "all"
             and row.get("labels") == ours.labels
+            and row.get("metric") == HEADLINE
         ),
         None,
     )
@@ -134,6 +136,7 @@ def _differences(rows: Sequence[Mapping[str, str]], anchor: str) -> Table:
             **_names((row["scorer"], row["analyser"], row["engine"])),
             "labels": row["labels"],
             "category": _category(row["category"]),
+            "metric": _HEADS.get(row["metric"], row["metric"]),
             "gap": with_interval(float(row["value"]), float(row["low"]), float(row["high"])),
             "against": row.get("against", ""),
             "n": row["n"],
@@ -142,10 +145,10 @@ def _differences(rows: Sequence[Mapping[str, str]], anchor: str) -> Table:
     ]
     return table(
         f"{anchor}-differences",
-        "Recall@10 less the peer's best row, paired",
+        "Each row less the peer's best row, paired",
         shown,
-        {"labels": "Labels", "category": "Category", **_ROW_HEADS, "gap": "Difference",
-         "against": "Against", "n": "Questions"},
+        {"labels": "Labels", "category": "Category", "metric": "Metric", **_ROW_HEADS,
+         "gap": "Difference", "against": "Against", "n": "Questions"},
         caption="Same questions on both sides; an interval that excludes zero is a difference.",
     )  # fmt: skip
 
@@ -197,12 +200,15 @@ def _plots(values: Sequence[Measured], anchor: str, name: str) -> tuple[Plot, ..
     }
     paper = "; ".join(f"{_category(v.category)} {v.share}" for v in some if v.row == PAPER_ROW)
     categories = [(key, f"{label}\nn = {n:,}") for key, label, n in _categories(some)]
+    drawn = recall_curves(
+        f"{anchor}-curves", curves, f"Recall at k on {name}",
+        f"Curves of recall at 1, 5, 10 and 20 cells on {name}. Recall at 10 by row: "
+        f"{_spoken(v for v in some if v.category == 'all')}.",
+    )  # fmt: skip
+    if len(categories) < 2:
+        return (drawn,)
     return (
-        recall_curves(
-            f"{anchor}-curves", curves, f"Recall at k on {name}",
-            f"Curves of recall at 1, 5, 10 and 20 cells on {name}. Recall at 10 by row: "
-            f"{_spoken(v for v in some if v.category == 'all')}.",
-        ),
+        drawn,
         category_dots(
             f"{anchor}-categories", dots, categories, f"Recall@10 by category on {name}",
             f"Dots with 95% intervals of recall at 10 by question category on {name}. "

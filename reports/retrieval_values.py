@@ -10,7 +10,11 @@ from reproductions.results import Run
 
 HEADLINE = "recall@10"
 PEER = "bm25s"
-_DATA = {"locomo": "LoCoMo", "generated": "generated conversations"}
+_DATA = {
+    "locomo": "LoCoMo",
+    "generated": "generated conversations",
+    "cranfield": "Cranfield",
+}
 _SCORERS = {
     "overlap": "overlap", "idf_overlap": "idf overlap", "jaccard": "Jaccard", "bm25": "BM25",
 }  # fmt: skip

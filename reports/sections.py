@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports import failures, graph, ladder, other_settings, retrieval, sun, tally, telling
+from reports import failures, gain, graph, ladder, other_settings, retrieval, sun, tally, telling
 from reports.about import ABOUT, About
 from reports.plots import Plot
 from reports.retrieval_values import data_label
@@ -61,6 +61,7 @@ WANTED = (("contract_tally", ""), ("retrieval", "locomo"))
 _BUILDERS: Mapping[str, Builder] = {
     "delta_norm": lambda run, anchor: Content(*sun.build_delta(run, anchor)),
     "model_transfer": lambda run, anchor: Content(*sun.build_transfer(run, anchor)),
+    "task_gain": lambda run, anchor: Content(*gain.build(run, anchor)),
     "contract_tally": lambda run, anchor: Content(*tally.build(run, anchor)),
     "explain": lambda run, anchor: _told(run, anchor),
     "failure_matrix": lambda run, anchor: Content(*failures.build(run, anchor)),
@@ -99,9 +100,7 @@ def _other_settings(compared: Table) -> Section:
 def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
     about = _about(experiment)
     anchor = "-".join(part for part in (experiment, data_set) if part).replace("_", "-")
-    command = f"python -m experiments experiment={experiment}" + (
-        f" data={data_set}" if data_set else ""
-    )
+    command = f"python -m experiments experiment={experiment}" + _chosen(data_set)
     title = about.title + (f": {data_label(data_set)}" if data_set else "")
     run = choice.run if choice else None
     if run is None:
@@ -146,6 +145,13 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
         data=tuple(run.result.data),
         facts=_facts(run),
     )
+
+
+def _chosen(data_set: str) -> str:
+    """Return the overrides that choose a data set; where a folder lies no run records."""
+    if data_set.startswith("beir-"):
+        return " data=beir data.path=FOLDER"
+    return f" data={data_set}" if data_set else ""
 
 
 def _again(run: Run, command: str) -> str:

@@ -109,6 +109,8 @@ class Machine(_Loose):
     git_dirty: bool | None = None
     packages: dict[str, str] = Field(default_factory=dict)
     overrides: tuple[str, ...] = ()
+    figures: dict[str, Figure] = Field(default_factory=dict)
+    """Figures of the machine and the moment, such as seconds."""
 
     @property
     def as_configured(self) -> bool:

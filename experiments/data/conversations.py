@@ -1,4 +1,8 @@
-"""Frozen values that every loader yields: conversations, turns, questions and a corpus of them."""
+"""Frozen values that every loader yields: conversations, turns, questions and a corpus of them.
+
+A collection of documents is one conversation whose turns nobody said: each document is a turn
+without a speaker and in a session of its own, so that nothing links it to the next.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +25,12 @@ ProblemKind = Literal["malformed", "multiple", "padded", "unresolvable", "empty"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing said by one speaker at one moment."""
+    """One thing said by one speaker at one moment, or a document, which has no speaker."""
 
     id: str
     session: int
     speaker: str
+    """Empty for a document."""
     words: str
     caption: str
     observed_at: datetime
@@ -36,7 +41,7 @@ class Turn:
         said = " ".join(self.words.split())
         if self.caption:
             said = f"{said} [{self.caption}]".strip()
-        return f"{self.speaker}: {said}"
+        return f"{self.speaker}: {said}" if self.speaker else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,14 @@ class Question:
 
     id: str
     text: str
-    category: Category
+    category: Category | None
+    """None where the data set sorts its questions into no categories."""
     evidence: tuple[str, ...]
     """Turn ids that exist, without repeats; empty when nothing published could be resolved."""
     corrected: tuple[str, ...]
     """The same after the audit; equal to `evidence` where it objects to nothing."""
+    grades: tuple[int, ...] = ()
+    """How relevant each of `evidence` is, from 1 on; empty where all are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,8 @@ class Corpus:
     corrections: tuple[LabelCorrection, ...] = ()
     corrected_labels: bool = False
     notes: tuple[str, ...] = field(default=())
+    documents: bool = False
+    """Whether this is a collection of documents and no conversation."""
 
     @property
     def turn_count(self) -> int:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from experiments import ranges
+from experiments.data import cranfield
 from experiments.data.audit import apply_corrections, read_corrections
+from experiments.data.beir import read_beir
 from experiments.data.conversations import Corpus, DataRecord
+from experiments.data.documents import corpus_of
 from experiments.data.generated import generate
 from experiments.data.locomo import read_locomo
-from experiments.data.sources import Missing, find
+from experiments.data.sources import Found, Missing, find
 from experiments.failures import UsageError
-from experiments.settings import DataSettings
+from experiments.settings import DataSettings, PinnedFile
 
 CONVERSATIONS_LIMIT = 1_000_000
 _log = logging.getLogger(__name__)
@@ -22,8 +26,9 @@ _log = logging.getLogger(__name__)
 def load(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     """Return the corpus and the settings that describe it.
 
-    The two differ from what was asked for only when LoCoMo is nowhere to be found: then both are
-    those of the generated conversations, and a warning says what is missing and how to provide it.
+    Where LoCoMo or Cranfield is asked for and nowhere to be found, both are those of the generated
+    conversations, and a warning says what is missing and how to provide it. A BEIR-style folder's
+    settings come back under its data set's name.
     """
     if settings.max_conversations is not None:
         ranges.whole("data.max_conversations", settings.max_conversations, 1, CONVERSATIONS_LIMIT)
@@ -55,19 +60,7 @@ def _first(corpus: Corpus, count: int) -> Corpus:
 def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     found = find(settings.conversations, settings)
     if isinstance(found, Missing):
-        _log.warning(
-            "LoCoMo was not found (%s). Running on generated conversations instead. For LoCoMo "
-            "give data.path=FOLDER or set CMA_DATA_DIR to a folder that holds %s.",
-            "; ".join(found.tried),
-            settings.conversations.path,
-        )
-        return _generated(
-            DataSettings(
-                name="generated",
-                generated=settings.generated,
-                max_conversations=settings.max_conversations,
-            )
-        )
+        return _instead("LoCoMo", found, settings.conversations, settings)
     conversations, problems = read_locomo(found.path)
     pinned = settings.conversations
     records = [DataRecord("locomo", pinned.sha256, pinned.licence, found.origin)]
@@ -92,11 +85,77 @@ def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     )
 
 
+def _instead(
+    title: str, missing: Missing, pinned: PinnedFile, settings: DataSettings
+) -> tuple[Corpus, DataSettings]:
+    """Say what is missing, and take generated conversations."""
+    _log.warning(
+        "%s was not found (%s). Running on generated conversations instead. For %s "
+        "give data.path=FOLDER or set CMA_DATA_DIR to a folder that holds %s.",
+        title,
+        "; ".join(missing.tried),
+        title,
+        pinned.path,
+    )
+    return _generated(
+        DataSettings(
+            name="generated",
+            generated=settings.generated,
+            max_conversations=settings.max_conversations,
+        )
+    )
+
+
+def _cranfield(settings: DataSettings) -> tuple[Corpus, DataSettings]:
+    files: list[Path] = []
+    records: list[DataRecord] = []
+    for part, pinned in (
+        ("documents", settings.documents),
+        ("queries", settings.queries),
+        ("judgements", settings.judgements),
+    ):
+        found: Found | Missing = find(pinned, settings)
+        if isinstance(found, Missing):
+            return _instead("Cranfield", found, pinned, settings)
+        files.append(found.path)
+        name = "cranfield" if part == "documents" else f"cranfield-{part}"
+        records.append(DataRecord(name, pinned.sha256, pinned.licence, found.origin))
+    judgements = cranfield.read_judgements(files[2])
+    return (
+        corpus_of(
+            "cranfield",
+            cranfield.read_documents(files[0]),
+            cranfield.read_queries(files[1]),
+            judgements,
+            tuple(records),
+            notes=(cranfield.grades_note(judgements),),
+        ),
+        settings,
+    )
+
+
+def _beir(settings: DataSettings) -> tuple[Corpus, DataSettings]:
+    if settings.path is None:
+        raise UsageError(
+            "data=beir needs data.path=FOLDER, one that holds corpus.jsonl, queries.jsonl "
+            "and qrels/"
+        )
+    corpus = read_beir(
+        Path(settings.path).expanduser(),
+        split=settings.split,
+        title=settings.title,
+        licence=settings.licence,
+    )
+    return corpus, replace(settings, name=corpus.name)
+
+
 def _generated(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     return generate(settings.generated), settings
 
 
 LOADERS: dict[str, Callable[[DataSettings], tuple[Corpus, DataSettings]]] = {
     "locomo": _locomo,
+    "cranfield": _cranfield,
+    "beir": _beir,
     "generated": _generated,
 }

@@ -181,5 +181,5 @@ def test_without_locomo_the_generated_conversations_are_used_and_it_is_said(capl
 
 
 def test_unknown_data_set_names_those_there_are():
-    with pytest.raises(UsageError, match="locomo, generated"):
+    with pytest.raises(UsageError, match="locomo, cranfield, beir, generated"):
         load(DataSettings(name="lokomo"))

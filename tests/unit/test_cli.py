@@ -157,6 +157,8 @@ def test_verify_says_what_was_verified(path: Path) -> None:
     result = run("verify", path)
     assert result.exit_code == 0
     assert "the store is sound" in result.stdout
+    assert "0 (frames, executions, approvals, admissions, decisions)" in result.stdout
+    assert "anchor names       the last record" in result.stdout
     told = answered("verify", path)
     assert (told["store_id"], told["cells"], told["audit_records"]) == ("named", 3, 4)
     assert told["tail_pinned"] is True
@@ -166,6 +168,7 @@ def test_timeline_shows_the_audit_in_order(path: Path) -> None:
     result = run("timeline", path)
     assert result.exit_code == 0
     assert "4 audit records" in result.stdout
+    assert "2026-03-01 12:00:00Z" in result.stdout
     told = answered("timeline", path)
     assert [record["operation"] for record in told] == ["create", "write", "write", "write"]
     assert [record["seq"] for record in told] == [1, 2, 3, 4]

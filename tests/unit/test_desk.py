@@ -106,12 +106,16 @@ def test_show_lays_the_evidence_beside_a_claim(path: Path, queue: list[str]) -> 
     cells = [each["id"] for each in told["sources"]]
     names(
         run("proposals", "show", path, queue[0]),
-        f"{queue[0]} [pending]", "semantic “Ann drinks tea”", "subject “Ann”",
+        f"{queue[0]} [pending]", "semantic “Ann drinks tea”",
+        "subject “Ann”, predicate “drinks”, object “tea”",
         "would live in session:42", "proposed by agent (user)", "replays completely",
         "“Ann asks for tea once” from “chat 7” (user)", *cells,
-        f"cma proposals approve STORE {queue[0]}", f"cma proposals reject STORE {queue[0]}",
+        f"cma proposals approve {path} {queue[0]}", f"cma proposals reject {path} {queue[0]}",
     )  # fmt: skip
-    assert "attributes" not in run("proposals", "show", path, queue[0]).stdout
+    for each in queue[:2]:  # frames stand in the order of what happened, whatever their ids are
+        shown = run("proposals", "show", path, each).stdout
+        assert "attributes" not in shown
+        assert shown.index("once”, replays") < shown.index("twice”, replays")
     assert [frame["scene"] for frame in told["frames"]] == ["the tea once", "the tea twice"]
     assert cells == told["proposal"]["candidate"]["cells"]
     assert all(each["verified"] and each["history"] for each in told["sources"])
@@ -121,7 +125,10 @@ def test_show_lays_the_evidence_beside_a_claim(path: Path, queue: list[str]) -> 
 def test_show_lays_the_executions_beside_a_skill(path: Path, queue: list[str]) -> None:
     told = answered("proposals", "show", path, queue[2])
     assert [each["outcome"] for each in told["executions"]] == ["success"]
-    names(run("proposals", "show", path, queue[2]), "procedural", "success", "the tea is brewed")
+    names(
+        run("proposals", "show", path, queue[2]), "procedural", "success", "the tea is brewed",
+        "task “brew”, steps “boil”, “pour”",
+    )  # fmt: skip
 
 
 def test_show_says_where_the_evidence_no_longer_stands(path: Path, queue: list[str]) -> None:

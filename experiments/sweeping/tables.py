@@ -1,0 +1,288 @@
+"""The tables and figures of a sweep: settings, folds, curves, ablation, surface and flatness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cma.orion.scoring import PARTS
+from experiments.bootstrap import Bootstrap, Floats, Interval
+from experiments.comparison import Comparison, Judged, best_of
+from experiments.data.conversations import Corpus
+from experiments.engines import Row
+from experiments.evaluation import METRICS
+from experiments.result import Figure, Result
+from experiments.settings import Settings
+from experiments.sweeping.choosing import held_out, means, named, sums
+from experiments.sweeping.designs import lexical_alone, rounded
+from experiments.sweeping.lines import lines
+from experiments.sweeping.objectives import objective
+from experiments.sweeping.ranks import ranks
+
+if TYPE_CHECKING:
+    from experiments.sweeping.study import Speed, Swept
+
+BEST = 1_000
+CURVE_POINTS = 41
+SURFACE_POINTS = 31
+NEAR = (0.005, 0.01, 0.02)
+"""How far below the best value a setting still counts as near it."""
+HEADLINES = ("recall@10", "ndcg@10")
+Rows = list[dict[str, Any]]
+
+
+def result(
+    settings: Settings,
+    corpus: Corpus,
+    report: Comparison,
+    swept: Swept,
+    rankings: Mapping[Row, Mapping[str, list[str]]],
+    speed: Speed | None,
+) -> Result:
+    """Return everything of a sweep in the form that is written."""
+    judged = [Judged(row, report.judge.values(found)) for row, found in rankings.items()]
+    compared, differences = report.recall(judged), report.differences(judged)
+    if corpus.corrected_labels:
+        corrected = Comparison(settings, corpus, "corrected", lambda each: each.corrected)
+        again = [Judged(row, corrected.judge.values(found)) for row, found in rankings.items()]
+        compared += corrected.recall(again)
+        differences += corrected.differences(again)
+    curves = _one_at_a_time(swept)
+    made: dict[str, Rows] = {
+        "sweep": _best(settings, swept),
+        "folds": _folds(corpus, swept, judged),
+        "one_at_a_time": curves,
+        "ablation": _ablation(report, swept),
+        "surface": _surface(swept, curves),
+        "flatness": _flatness(swept),
+        "near": _near(swept),
+        "recall": compared,
+        "differences": differences,
+    }
+    prefix = "" if corpus.name == "locomo" else f"{corpus.name}."
+    figures = _figures(corpus.name, report, judged) | {
+        f"{prefix}sweep.settings": Figure(
+            len(swept.weights), "coefficient settings", len(swept.features.questions)
+        )
+    }
+    measured = {}
+    if speed is not None:
+        measured = {
+            f"{prefix}sweep.seconds": Figure(speed.sweep, "s", speed.settings),
+            f"{prefix}sweep.speedup": Figure(
+                speed.recalls * speed.settings / speed.sweep, "times", speed.settings
+            ),
+        }
+    return Result(
+        figures=figures,
+        tables={name: pd.DataFrame(lines) for name, lines in made.items() if lines},
+        data=corpus.records,
+        notes=(*corpus.notes, report.note(), *_notes(settings, corpus, swept)),
+        measured=measured,
+    )
+
+
+def _best(settings: Settings, swept: Swept) -> Rows:
+    """Return the best settings of the design in order, with every other metric of them."""
+    found = means(swept.features, swept.sums, None)
+    order = np.argsort(-found, kind="stable")[:BEST]
+    best = swept.weights[order]
+    columns = {}
+    for name in dict.fromkeys([swept.objective.name, *METRICS]):
+        aim = objective(name, settings.evaluation.limit)
+        own = sums(swept.features, best, aim, threads=settings.sweep.threads)
+        columns[name] = means(swept.features, own, None)
+    return [
+        {"place": place + 1, "setting": int(setting)}
+        | named(swept.weights[setting])
+        | {name: float(values[place]) for name, values in columns.items()}
+        for place, setting in enumerate(order)
+    ]
+
+
+def _folds(corpus: Corpus, swept: Swept, judged: list[Judged]) -> Rows:
+    """Return for each fold what was chosen without it, and what that is worth on it."""
+    features, aim = swept.features, swept.objective
+    place = METRICS.index(aim.name)
+    peer = best_of(judged, engine="bm25s", metric=aim.name)
+    own = {
+        "held_out": held_out(features, swept.chosen, aim),
+        "optimum": _values(swept, swept.optimum.weights),
+        "lexical_alone": _values(swept, lexical_alone()),
+        **({"bm25": peer.values[:, place]} if peer is not None else {}),
+    }
+    edges = features.fold_starts.tolist()
+    found: Rows = []
+    for fold, choice in enumerate(swept.chosen):
+        some = slice(edges[fold], edges[fold + 1])
+        name = features.questions[edges[fold]].split(" ")[0]
+        if len(corpus.conversations) == 1:
+            name = f"questions {edges[fold] + 1} to {edges[fold + 1]}"
+        found.append(
+            {"fold": name, "n": edges[fold + 1] - edges[fold]}
+            | named(choice.weights)
+            | {"objective": aim.name, "chosen_at": choice.value}
+            | {key: float(values[some].mean()) for key, values in own.items()}
+        )
+    everything = {key: float(values.mean()) for key, values in own.items()}
+    whole = {"fold": "all", "n": len(features.questions)} | named(swept.optimum.weights)
+    whole |= {"objective": aim.name, "chosen_at": swept.optimum.value}
+    return [*found, whole | everything]
+
+
+def _one_at_a_time(swept: Swept) -> Rows:
+    """Return the objective along each coefficient, the others at the optimum."""
+    found: Rows = []
+    for part in swept.space.varied:
+        at = swept.optimum.weights[part]
+        span = np.linspace(swept.space.low, swept.space.high, CURVE_POINTS)
+        values = np.unique(np.append(rounded(span), at))
+        weights = np.tile(swept.optimum.weights, (len(values), 1))
+        weights[:, part] = values
+        for value, mean in zip(values, _means(swept, weights), strict=True):
+            found.append(
+                {"part": PARTS[part], "coefficient": float(value), "value": float(mean)}
+                | {"objective": swept.objective.name, "optimum": bool(value == at)}
+            )
+    return found
+
+
+def _ablation(report: Comparison, swept: Swept) -> Rows:
+    """Return what each part adds on held-out folds: the choice less the same without the part."""
+    features, aim = swept.features, swept.objective
+    whole = held_out(features, swept.chosen, aim)
+    found: Rows = []
+    for part in swept.space.varied:
+        without = np.empty(len(whole))
+        for fold, choice in enumerate(swept.chosen):
+            weights = choice.weights.copy()
+            weights[part] = 0.0
+            some = slice(features.fold_starts[fold], features.fold_starts[fold + 1])
+            without[some] = _values(swept, weights)[some]
+        [gain] = _bootstrap(report).intervals((whole - without)[:, np.newaxis])
+        chosen = [choice.weights[part] for choice in swept.chosen]
+        found.append(
+            {"part": PARTS[part], "objective": aim.name, "without": float(without.mean())}
+            | {"gain": gain.mean, "low": gain.low, "high": gain.high, "n": len(whole)}
+            | {"least": float(min(chosen)), "most": float(max(chosen))}
+        )
+    return found
+
+
+def _surface(swept: Swept, curves: Rows) -> Rows:
+    """Return the objective over the two coefficients that move it most, the others held."""
+    moved: dict[str, list[float]] = {}
+    for line in curves:
+        moved.setdefault(line["part"], []).append(line["value"])
+    names = sorted(moved, key=lambda name: min(moved[name]) - max(moved[name]))[:2]
+    if len(names) < 2:
+        return []
+    span = rounded(np.linspace(swept.space.low, swept.space.high, SURFACE_POINTS))
+    across, up = (grid.ravel() for grid in np.meshgrid(span, span))
+    weights = np.tile(swept.optimum.weights, (len(across), 1))
+    weights[:, PARTS.index(names[0])] = across
+    weights[:, PARTS.index(names[1])] = up
+    return [
+        {"x_part": names[0], "y_part": names[1], "x": x, "y": y, "value": float(mean)}
+        for x, y, mean in zip(across.tolist(), up.tolist(), _means(swept, weights), strict=True)
+    ]
+
+
+def _flatness(swept: Swept) -> Rows:
+    """Return how far each coefficient can go alone before the objective falls by so much."""
+    features, best = swept.features, swept.optimum
+    counted = np.ones(len(features.questions), np.bool_)
+    span = (swept.space.low, swept.space.high)
+    found: Rows = []
+    for part in swept.space.varied:
+        at = float(best.weights[part])
+        own = lines(features, best.weights, part, span, swept.objective, counted)
+        line = next((each for each in own if each.edges[0] <= at <= each.edges[-1]), None)
+        for within in NEAR:
+            # Where the optimum leaves a part out, nothing needs to be on its line.
+            low, high = (at, at) if line is None else line.around(at, best.value - within)
+            found.append(
+                {"part": PARTS[part], "coefficient": at, "within": within}
+                | {"low": min(low, at), "high": max(high, at), "objective": swept.objective.name}
+            )
+    return found
+
+
+def _near(swept: Swept) -> Rows:
+    """Return what share of the design is near its best setting."""
+    found = means(swept.features, swept.sums, None)
+    return [
+        {"within": within, "settings": int((found >= found.max() - within).sum())}
+        | {"share": float((found >= found.max() - within).mean()), "n": len(found)}
+        | {"best": float(found.max()), "median": float(np.median(found))}
+        | {"worst": float(found.min()), "objective": swept.objective.name}
+        for within in NEAR
+    ]
+
+
+def _figures(data: str, report: Comparison, judged: list[Judged]) -> dict[str, Figure]:
+    found = {}
+    for metric in HEADLINES:
+        key, place = f"{data}.{metric.replace('@', '')}", METRICS.index(metric)
+        tuned = judged[0].values[:, place]
+        peer = best_of(judged, engine="bm25s", metric=metric)
+        if peer is None:
+            continue
+        gain = tuned - peer.values[:, place]
+        own, gap = _bootstrap(report).intervals(np.column_stack([tuned, gain]))
+        found[f"{key}.tuned"] = _figure(own, len(tuned), float(peer.values[:, place].mean()))
+        found[f"{key}.tuned_minus_bm25"] = _figure(gap, len(tuned))
+    return found
+
+
+def _figure(found: Interval, n: int, control: float | None = None) -> Figure:
+    return Figure(found.mean, "share", n, (found.low, found.high), control)
+
+
+def _bootstrap(report: Comparison) -> Bootstrap:
+    return report.bootstraps["all"]
+
+
+def _values(swept: Swept, weights: Floats) -> Floats:
+    found = ranks(swept.features, weights[np.newaxis])
+    return swept.objective.values(swept.features, found)[:, 0]
+
+
+def _means(swept: Swept, weights: Floats) -> Floats:
+    return means(swept.features, sums(swept.features, weights, swept.objective, threads=0), None)
+
+
+def _notes(settings: Settings, corpus: Corpus, swept: Swept) -> list[str]:
+    asked, judged = settings.sweep, settings.evaluation
+    fold = "conversation" if len(corpus.conversations) > 1 else "tenth of the questions"
+    return [
+        (
+            f"{len(swept.weights):,} settings ({asked.design}) of "
+            f"{', '.join(PARTS[part] for part in swept.space.varied) or 'nothing'} beside lexical: "
+            f"{asked.lexical}, {asked.analyser} analyser, half-life "
+            f"{asked.half_life_seconds:g} s. The lexical coefficient is 1, the others lie from "
+            f"{asked.low:g} to {asked.high:g}"
+            + (", but on the simplex, where all sum to 1." if asked.design == "simplex" else ".")
+        ),
+        *(
+            [f"Left at 0, since no two candidates differ in it: {', '.join(swept.constant)}."]
+            if swept.constant
+            else []
+        ),
+        (
+            f"tuned: each {fold} is recalled with the setting that was chosen on the others. "
+            "tuned in sample: the setting chosen on all questions, which it flatters. Design, "
+            "parts, analyser and lexical function were not chosen inside the folds."
+        ),
+        (
+            "Both, and the sampled settings, were run again through the audited Memory.recall: "
+            f"the first {judged.limit} cells of every question are the same, in the same order."
+        ),
+        (
+            f"Intervals: {judged.confidence:.0%} percentile bootstrap over questions, "
+            f"{judged.resamples:,} resamples, shared by all rows."
+        ),
+    ]
