@@ -495,6 +495,7 @@ class Memory:
         budget: tokens of the whole text, headings and sources included. A view; nothing changes.
         """
         trace = recollection.trace if isinstance(recollection, Recollection) else recollection
+        trace = _valid(RecallTrace, trace)
         with database_errors(self.store.path):
             return build_packet(
                 self.store, trace, viewer=self.scope, budget=budget, counter=counter
@@ -575,6 +576,8 @@ class Memory:
     ) -> Memory:
         """Build a store from a snapshot and open it; a snapshot in doubt is refused whole."""
         caller = _valid(Caller, caller)
+        retrieval = _valid(Retrieval, retrieval or Retrieval())
+        policy = _valid(Policy, policy or Policy())
         restore_snapshot(snapshot, path, caller=caller, clock=clock or SystemClock())
         return cls.open(path, caller=caller, clock=clock, retrieval=retrieval, policy=policy)
 
@@ -627,5 +630,8 @@ class Memory:
 
 
 def _valid(model: type[Model], value: Model | Mapping[str, Any]) -> Model:
-    """Return a value, or the value that a mapping describes; refuse anything else."""
-    return value if isinstance(value, model) else validated(lambda: model.model_validate(value))
+    """Return a value, or the value that a mapping describes; refuse anything else.
+
+    A value is looked at too: `model_copy` and `model_construct` make what nobody has validated.
+    """
+    return validated(lambda: model.model_validate(value))

@@ -12,9 +12,15 @@ from datetime import datetime
 from cma.eagle.executions import visible_executions
 from cma.eagle.skills import check_skill_evidence, propose_skill
 from cma.lagoon.admission import EvidenceCheck, admit_candidate
-from cma.lagoon.approvals import Approval, file_approval, find_approval, new_approval
+from cma.lagoon.approvals import (
+    Approval,
+    file_approval,
+    find_approval,
+    mismatch,
+    new_approval,
+)
 from cma.lagoon.candidates import Candidate, read_candidate
-from cma.lagoon.claims import check_claim_evidence, propose_claim
+from cma.lagoon.claims import MAX_FRAMES, check_claim_evidence, propose_claim
 from cma.lagoon.policy import Policy
 from cma.lagoon.standing import Proposal, check_open, proposal_of, reject_candidate
 from cma.orion.cells import Caller, Cell, Kind
@@ -94,18 +100,19 @@ def approve(
         cells = []
         for place, candidate_id in enumerate(candidate_ids, 1):
             candidate = read_candidate(transition.connection, candidate_id, viewer=viewer)
-            approval = None
+            approval = asked = None
             if approval_id is not None:
                 checked_id(approval_id, field="approval_id")
                 name = approval_id if len(candidate_ids) == 1 else f"{approval_id}/{place}"
-                approval = find_approval(transition.connection, name) or _granted(
-                    transition, candidate, name, expires_at, caller, policy
-                )
+                asked = _granted(transition, candidate, name, expires_at, caller, policy)
+                approval = find_approval(transition.connection, name) or asked
             cells.append(
                 admit_candidate(
                     transition, candidate, approval, policy=policy, evidence_checks=EVIDENCE_CHECKS
                 )
             )
+            if approval and asked and asked.expires_at not in (None, approval.expires_at):
+                raise mismatch(approval, candidate.id, "this approval holds until another time")
         return tuple(cells)
 
 
@@ -135,8 +142,8 @@ def regenerate(
     The same evidence gives the same proposal, as it was decided; further episodes of the same
     signature, or further executions, give a new one. Memory stays as it is.
     """
-    with database_errors(store.path):
-        candidate = read_candidate(store.connection, candidate_id, viewer=viewer)
+    with store.transition(caller.name) as transition:
+        candidate = read_candidate(transition.connection, candidate_id, viewer=viewer)
         frames: tuple[str, ...] = ()
         executions: tuple[str, ...] = ()
         if candidate.kind is Kind.SEMANTIC:
@@ -145,7 +152,7 @@ def regenerate(
             executions = tuple(
                 each.id
                 for each in visible_executions(
-                    store.connection,
+                    transition.connection,
                     candidate.metadata["task"],
                     candidate.metadata["steps"],
                     viewer=candidate.held_in,
@@ -174,7 +181,10 @@ def regenerate(
 
 
 def _standing_frames(store: Store, candidate: Candidate) -> tuple[str, ...]:
-    """Return the proposal's frames and further ones of its signature that carry it now."""
+    """Return the proposal's frames and further ones of its signature that carry it now.
+
+    No more than a claim may rest on: the proposal's own come first, then by id.
+    """
     chosen: list[str] = []
     used: set[str] = set()
     frames = sorted(
@@ -186,6 +196,8 @@ def _standing_frames(store: Store, candidate: Candidate) -> tuple[str, ...]:
         key=lambda frame: (frame.id not in candidate.frames, frame.id),
     )
     for frame in frames:
+        if len(chosen) == MAX_FRAMES:
+            break
         if used.isdisjoint(frame.cells) and _stands(store, frame):
             chosen.append(frame.id)
             used.update(frame.cells)

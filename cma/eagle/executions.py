@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import apsw
 from pydantic import Field
@@ -64,6 +64,15 @@ class ExecutionTrace(Value):
         return tuple(source.cell for source in self.sources)
 
 
+class _Earlier(NamedTuple):
+    """What a new execution is held against; thousands of these are read for one."""
+
+    id: str
+    scope: str
+    outcome: Outcome
+    cells: list[str]
+
+
 def record_execution(
     store: Store, fields: Mapping[str, Any], *, viewer: str, caller: Caller
 ) -> ExecutionTrace:
@@ -73,13 +82,13 @@ def record_execution(
     joins the last sources of the two.
 
     Raises TransitionRejectedError: those of sources, and `evidence-shared` when a source already
-    witnesses another execution of the same skill.
+    witnesses another execution of the same skill, in this scope or the global one.
     """
     with store.transition(caller.name) as transition:
         draft = validated(lambda: ExecutionDraft.model_validate(dict(fields)))
         cells = source_cells(transition.connection, draft.sources, viewer)
         fingerprint = skill_fingerprint(viewer, draft.task, draft.steps)
-        earlier = executions_of(transition.connection, fingerprint, scopes=(viewer,))
+        earlier = _earlier(transition.connection, draft, viewer)
         identity = {
             "outcome": draft.outcome.value,
             "scope": viewer,
@@ -155,7 +164,21 @@ def visible_executions(
     ]
 
 
-def _check_independent(execution: ExecutionTrace, earlier: Sequence[ExecutionTrace]) -> None:
+def _earlier(connection: apsw.Connection, draft: ExecutionDraft, viewer: str) -> list[_Earlier]:
+    """Return what the viewer sees of the same skill's executions, each scope's oldest first."""
+    found = []
+    for scope in visible_scopes(viewer):
+        fingerprint = skill_fingerprint(scope, draft.task, draft.steps)
+        for filed in records_about(
+            connection, Shelf.GOVERNED, EXECUTION, fingerprint, scopes=(scope,)
+        ):
+            outcome = Outcome(filed.identity["outcome"])
+            cells = [cell for cell, _ in filed.identity["sources"]]
+            found.append(_Earlier(filed.id, scope, outcome, cells))
+    return found
+
+
+def _check_independent(execution: ExecutionTrace, earlier: Sequence[_Earlier]) -> None:
     used = {cell: other.id for other in earlier for cell in other.cells}
     for place, cell in enumerate(execution.cells):
         if cell in used:
@@ -170,10 +193,11 @@ def _check_independent(execution: ExecutionTrace, earlier: Sequence[ExecutionTra
 
 
 def _link_opposite(
-    transition: Transition, execution: ExecutionTrace, earlier: Sequence[ExecutionTrace]
+    transition: Transition, execution: ExecutionTrace, earlier: Sequence[_Earlier]
 ) -> None:
     # Joined to the first of the other outcome: all executions in conflict are then one component.
-    opposite = next((each for each in earlier if each.outcome is not execution.outcome), None)
+    own = [each for each in earlier if each.scope == execution.scope]
+    opposite = next((each for each in own if each.outcome is not execution.outcome), None)
     if opposite is not None:
         draft = LinkDraft(
             kind=LinkKind.CONFLICT, source_id=opposite.cells[-1], target_id=execution.cells[-1]

@@ -33,12 +33,13 @@ from cma.values.identity import canonical, digest
 from cma.values.validation import Identifier, Share, Value, validated
 
 EVIDENCE_DOMAIN = "cma:execution-evidence:1"
+MAX_EXECUTIONS = 10_000  # a skill names every one: so often may a task have been carried out
 
 
 class SkillDraft(Value):
     """A proposed skill. content: how it reads (task and steps by default)."""
 
-    executions: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=1_000)]
+    executions: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=MAX_EXECUTIONS)]
     content: Content | None = None
     summary: Note = ""
     importance: Share = 0.5
@@ -53,7 +54,8 @@ def propose_skill(
     Its confidence is the share of executions that succeeded.
 
     Raises TransitionRejectedError: `kinds-incompatible`, `executions-mixed`, `executions-too-few`,
-    `execution-omitted`, `success-missing`, `source-missing`, `evidence-incomplete`; NotFoundError:
+    `execution-omitted`, `success-missing`, `evidence-shared`, `source-missing`,
+    `evidence-incomplete`; NotFoundError:
     `execution-not-found`.
     """
     with store.transition(caller.name) as transition:
@@ -112,7 +114,8 @@ def check_executions(
 ) -> None:
     """Refuse executions that do not make a skill, or not the whole story of it."""
     first = executions[0]
-    told = tuple(each.id for each in executions)
+    names = tuple(each.id for each in executions)
+    told = set(names)
     for each in executions:
         if _skill(each) != _skill(first):
             raise TransitionRejectedError(
@@ -121,7 +124,7 @@ def check_executions(
                 field="executions",
                 value=each.id,
                 remedy="propose from executions of one task with the same steps",
-                subjects=told,
+                subjects=names,
             )
     if len(executions) < minimum:
         raise TransitionRejectedError(
@@ -129,7 +132,7 @@ def check_executions(
             f"{len(executions)} executions, the policy asks for {minimum}",
             field="executions",
             remedy="record further executions",
-            subjects=told,
+            subjects=names,
         )
     everything = visible_executions(connection, first.task, first.steps, viewer=viewer)
     for each in everything:
@@ -140,7 +143,7 @@ def check_executions(
                 field="executions",
                 value=each.id,
                 remedy="name every execution of the skill, failures too",
-                subjects=told,
+                subjects=names,
             )
     if not any(each.outcome is Outcome.SUCCESS for each in executions):
         raise TransitionRejectedError(
@@ -148,8 +151,26 @@ def check_executions(
             "not one execution succeeded",
             field="executions",
             remedy="a skill needs at least one success",
-            subjects=told,
+            subjects=names,
         )
+    _check_independent(executions)
+
+
+def _check_independent(executions: Sequence[ExecutionTrace]) -> None:
+    """Refuse one witness of two executions: scopes that do not see each other may both name it."""
+    witnessed: dict[str, str] = {}
+    for each in executions:
+        for cell in each.cells:
+            other = witnessed.setdefault(cell, each.id)
+            if other != each.id:
+                raise TransitionRejectedError(
+                    Reason.EVIDENCE_SHARED,
+                    "one source witnesses two of the executions and would be counted twice",
+                    field="executions",
+                    value=cell,
+                    remedy="record executions from what witnessed each of them alone",
+                    subjects=(other, each.id),
+                )
 
 
 def check_skill_evidence(connection: apsw.Connection, candidate: Candidate, policy: Policy) -> None:
@@ -195,6 +216,11 @@ def evidence_digest(connection: apsw.Connection, execution: ExecutionTrace) -> s
                 remedy="record the execution anew from evidence that stands",
                 subjects=(execution.id, source.cell),
             )
+    return execution_evidence(execution)
+
+
+def execution_evidence(execution: ExecutionTrace) -> str:
+    """Return the digest of an execution with its sources as they were witnessed."""
     told = [execution.id, *([source.cell, source.digest] for source in execution.sources)]
     return digest(EVIDENCE_DOMAIN, canonical(told))
 

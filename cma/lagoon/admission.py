@@ -63,6 +63,25 @@ def admit_candidate(
     return _admitted(transition, candidate, filed, policy)
 
 
+def admitted_draft(candidate: Candidate, approval_id: str) -> CellDraft:
+    """Return the cell that a candidate becomes under an approval of that name."""
+    return validated(
+        lambda: CellDraft.model_validate(
+            {
+                "kind": candidate.kind,
+                "content": candidate.content,
+                "origin": candidate.id,
+                "summary": candidate.summary,
+                "confidence": candidate.confidence,
+                "importance": candidate.importance,
+                "approval_id": approval_id,
+                "derived_from": candidate.cells,
+                "metadata": candidate.metadata,
+            }
+        )
+    )
+
+
 def find_admission(connection: apsw.Connection, fingerprint: str) -> Filed | None:
     """Return the admission of a fingerprint, None while it is unused."""
     name = record_id(ADMISSION, {"fingerprint": fingerprint})
@@ -140,24 +159,9 @@ def _admitted(
     transition: Transition, candidate: Candidate, approval: Approval, policy: Policy
 ) -> Cell:
     approval_record = approval_record_id(approval.id)
-    draft = validated(
-        lambda: CellDraft.model_validate(
-            {
-                "kind": candidate.kind,
-                "content": candidate.content,
-                "origin": candidate.id,
-                "summary": candidate.summary,
-                "confidence": candidate.confidence,
-                "importance": candidate.importance,
-                "approval_id": approval.id,
-                "derived_from": candidate.cells,
-                "metadata": candidate.metadata,
-            }
-        )
-    )
     cell = add_derived_cell(
         transition,
-        draft,
+        admitted_draft(candidate, approval.id),
         scope=candidate.scope,
         authority=Authority(candidate.authority),
         also=(candidate.id, approval_record),

@@ -137,11 +137,15 @@ def check_approval(approval: Approval, candidate: Candidate, at: datetime) -> No
         )
 
 
-def mismatch(approval: Approval, candidate_id: str) -> TransitionRejectedError:
+def mismatch(
+    approval: Approval,
+    candidate_id: str,
+    message: str = "this approval id is bound to another proposal",
+) -> TransitionRejectedError:
     """Return the refusal of an approval that is bound to something else."""
     return TransitionRejectedError(
         Reason.APPROVAL_MISMATCH,
-        "this approval id is bound to another proposal",
+        message,
         field="approval_id",
         value=approval.id,
         remedy="an approval is for one proposal; give another id",

@@ -17,7 +17,7 @@ from cma.orion.governed import Filed, Shelf, find_record, record_id
 from cma.orion.records import damaged_record
 from cma.trifid.signatures import normalised
 from cma.values.errors import NotFoundError, Reason
-from cma.values.identity import canonical, digest
+from cma.values.identity import canonical, digest, is_identifier
 from cma.values.validation import Value, checked_id, millionths, share
 
 CANDIDATE = "candidate"
@@ -131,6 +131,6 @@ def read_candidate(
             field="candidate_id",
             value=candidate_id,
             remedy="take the id from memory.proposals() or `cma proposals list`; check the scope",
-            subjects=(candidate_id,),
+            subjects=(candidate_id,) if is_identifier(CANDIDATE, candidate_id) else (),
         )
     return candidate_of(filed)

@@ -34,12 +34,13 @@ from cma.values.errors import InvalidValueError, Reason, TransitionRejectedError
 from cma.values.validation import Identifier, Share, Value, validated
 
 ADMISSION = "admission"
+MAX_FRAMES = 1_000
 
 
 class ClaimDraft(Value):
     """A proposed claim. scope: where the cell would live, the proposer's own by default."""
 
-    frames: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=1_000)]
+    frames: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=MAX_FRAMES)]
     content: Content
     subject: Identifier
     predicate: Identifier

@@ -133,7 +133,7 @@ def _decided(proposal: Proposal, how: str, remedy: str = AGAIN) -> TransitionRej
 
 def _status(name: str) -> Status:
     names: Mapping[str, Status] = {each.value: each for each in Status}
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise InvalidValueError(
             Reason.FIELD_INVALID,
             "not a status of proposals",

@@ -117,6 +117,7 @@ METADATA_OF_KIND: dict[Kind, type[Metadata]] = {
     Kind.PROCEDURAL: ProceduralMetadata,
 }
 DERIVED_KINDS = frozenset({Kind.SEMANTIC, Kind.PROCEDURAL})
+WITNESSED_KINDS = frozenset(Kind) - DERIVED_KINDS
 
 
 def checked_content(text: str) -> str:
@@ -145,7 +146,8 @@ class CellDraft(Value):
 
     confidence and importance: shares from 0 to 1, held to one millionth. observed_at: when the
     event happened, with a zone; an episodic cell needs it. metadata: that of the kind, as a value
-    or as a mapping. approval_id and derived_from: a derived cell (semantic, procedural) needs both.
+    or as a mapping. approval_id and derived_from: a derived cell (semantic, procedural) needs both,
+    and no other cell has an approval_id.
     """
 
     kind: Kind
@@ -168,6 +170,12 @@ class CellDraft(Value):
                 Reason.METADATA_MISMATCH,
                 "an episodic cell needs the time at which it was observed",
                 remedy="give observed_at with a zone",
+            )
+        if value is not None and info.field_name == "approval_id" and kind in WITNESSED_KINDS:
+            raise InvalidValueError(
+                Reason.METADATA_MISMATCH,
+                f"what was witnessed carries no approval, and a {kind} cell was",
+                remedy="leave it out",
             )
         if value is None and kind in DERIVED_KINDS and info.field_name == "approval_id":
             raise InvalidValueError(

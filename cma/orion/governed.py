@@ -151,7 +151,10 @@ def find_record(
     ).fetchone()
     if row is None or (viewer is not None and row[0] not in visible_scopes(viewer)):
         return None
-    return filed_of(row[1])
+    filed = filed_of(row[1])
+    if (filed.id, filed.kind) != (name, kind):  # the row of another record
+        raise damaged_record()
+    return filed
 
 
 def records_about(

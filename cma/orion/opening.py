@@ -212,6 +212,7 @@ def store_path(path: object) -> Path:
     try:
         if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
             raise ValueError("not a path")
+        os.fsencode(path)  # a lone surrogate names no file
         place = Path(path)
         place = place.parent.resolve() / place.name
         place.exists()

@@ -7,6 +7,7 @@ from typing import Any
 
 from cma.orion.audit import Operation
 from cma.orion.cells import (
+    DERIVED_KINDS,
     Caller,
     Cell,
     CellDraft,
@@ -45,10 +46,11 @@ def update_cell(
 ) -> Cell:
     """Make a new revision of an active cell with the changed fields; keep the earlier ones.
 
-    content, summary, confidence, importance, metadata and lifecycle can change. A witnessed
-    event's content cannot, nor a global cell from a session; a cell that is no longer active
-    takes no change; lifecycle goes from active to superseded or retracted, never back, and
-    `expired` comes from the sweep alone.
+    content, summary, confidence, importance, metadata and lifecycle can change. The content of a
+    witnessed event cannot, nor content and metadata of a derived cell, which an approval covers,
+    nor a global cell from a session. A cell that is no longer active takes no change; lifecycle
+    goes from active to superseded or retracted, never back, and `expired` comes from the sweep
+    alone.
     """
     with store.transition(caller.name) as transition:
         checked_id(cell_id, field="cell_id")
@@ -98,12 +100,14 @@ def latest_cell(transition: Transition, cell_id: str, viewer: str) -> Cell:
 def _revised(before: Cell, changes: Mapping[str, Any], transition: Transition) -> Cell:
     unknown = sorted(set(changes) - UPDATABLE)
     if unknown:
-        raise InvalidValueError(
+        refusal = InvalidValueError(
             Reason.FIELD_INVALID,
             "this field cannot be updated",
             field=unknown[0],
             remedy=f"only {', '.join(sorted(UPDATABLE))} can",
         )
+        refusal.made_up = len(unknown[0])
+        raise refusal
     if not before.is_active(transition.at):
         raise TransitionRejectedError(
             Reason.CELL_INACTIVE,
@@ -128,6 +132,15 @@ def _revised(before: Cell, changes: Mapping[str, Any], transition: Transition) -
             field="content",
             remedy="write what you know now as a new cell and link the two",
         )
+    if before.kind in DERIVED_KINDS:
+        for name in ("content", "metadata"):
+            if getattr(after, name) != getattr(before, name):
+                raise TransitionRejectedError(
+                    Reason.APPROVAL_REQUIRED,
+                    "what was approved cannot be edited",
+                    field=name,
+                    remedy="retract this cell, and propose what holds now",
+                )
     if canonical_of_checked(record_of_cell(after)) == canonical_of_checked(record_of_cell(before)):
         raise TransitionRejectedError(
             Reason.NOTHING_TO_UPDATE,

@@ -95,7 +95,8 @@ class Store:
         """
         place = store_path(path)
         clock = clock or SystemClock()
-        if store_id is not None and _STORE_ID.fullmatch(store_id) is None:
+        named = isinstance(store_id, str) and _STORE_ID.fullmatch(store_id) is not None
+        if store_id is not None and not named:
             raise InvalidValueError(
                 Reason.FIELD_INVALID,
                 "not the name of a store",
@@ -216,9 +217,15 @@ class Store:
                 raise
 
     def record_rejection(self, actor: str, error: CmaError) -> None:
-        """Append the failure record of a refused transition: its code and field, no values."""
+        """Append the failure record of a refused transition: its code and field, no values.
+
+        Every scope reads it, so what a caller made up within a field's name is not in it.
+        """
         self.check_usable()
-        detail = (error.field or "")[:200].encode(errors="backslashreplace").decode()
+        field = error.field or ""
+        if error.made_up:
+            field = f"{field[: -error.made_up]}*"
+        detail = field[:200].encode(errors="backslashreplace").decode()
         with self._writing, database_errors(self.path), self._transaction(actor) as transition:
             transition.record(
                 Operation.REJECT,

@@ -21,10 +21,10 @@ from cma.orion.store import Store
 from cma.rosette.packets import PACKET, ContextPacket, identity_of, packet_id
 from cma.rosette.packing import build_packet
 from cma.rosette.reaching import ModelPart, check_may_reach
-from cma.rosette.tokens import PLAIN, TokenCounter
+from cma.rosette.tokens import PLAIN, TokenCounter, checked_counter
 from cma.values.clock import utc_text
 from cma.values.errors import InvalidValueError, NotFoundError, Reason, TransitionRejectedError
-from cma.values.identity import canonical_of_checked, is_normal
+from cma.values.identity import canonical_of_checked, is_identifier
 from cma.values.validation import Value, checked_id
 
 RECEIPT = "receipt"
@@ -175,7 +175,7 @@ def _check_packet(store: Store, packet: ContextPacket, viewer: str, counter: Tok
         )
     if not _is_whole(packet) or not is_visible(packet.scope, viewer=viewer):
         raise _altered(packet)
-    if counter.name != packet.counter:
+    if checked_counter(counter).name != packet.counter:
         raise InvalidValueError(
             Reason.FIELD_INVALID,
             f"the packet was counted by {packet.counter!r}",
@@ -223,5 +223,5 @@ def _altered(packet: ContextPacket) -> TransitionRejectedError:
         field="packet",
         value=packet.id,
         remedy="build it again from the recall",
-        subjects=(trace,) if isinstance(trace, str) and is_normal(trace) else (),
+        subjects=(trace,) if isinstance(trace, str) and is_identifier("trace", trace) else (),
     )

@@ -19,8 +19,8 @@ from cma.rosette.packets import (
     packet_id,
     packet_identity,
 )
-from cma.rosette.quoting import render
-from cma.rosette.tokens import TokenCounter
+from cma.rosette.quoting import group_text, render
+from cma.rosette.tokens import TokenCounter, checked_count, checked_counter
 from cma.values.errors import InvalidValueError, Reason
 from cma.values.identity import MAX_INTEGER, canonical_of_checked
 
@@ -34,9 +34,10 @@ def build_packet(
     least 1. A conflict component goes in whole or is left out whole; what does not fit is named
     with its reason, and a smaller group of lower rank may still fit.
 
-    Raises InvalidValueError (`budget-invalid`).
+    Raises InvalidValueError (`budget-invalid`, `field-invalid` for what does not count).
     """
     _check_budget(budget)
+    checked_counter(counter)
     at = store.now()
     with store.reading() as connection:
         generation = store.head()[2]
@@ -50,10 +51,14 @@ def build_packet(
     chosen: list[FactGroup] = []
     excluded: list[Excluded] = []
     control: list[str] = []
-    used = 0
+    used = served = 0
     texts: list[tuple[Any, ...]] = []
     for component in found:
-        tokens = counter.count(render([*texts, component.cells]))
+        if counter.additive and texts:
+            tokens = used + checked_count(counter.count(group_text(component.cells, served)))
+        else:
+            tokens = counter.count(render([*texts, component.cells]))
+            checked_count(tokens)
         if tokens > budget:
             names = tuple(cell.id for cell in component.cells)
             excluded.append(Excluded(cells=names, reason=BUDGET))
@@ -68,6 +73,7 @@ def build_packet(
         chosen.append(FactGroup(cells=cells, reason=reason, tokens=tokens - used))
         control.extend(decision.id for decision in component.decisions)
         texts.append(component.cells)
+        served += len(component.cells)
         used = tokens
     fields: dict[str, Any] = {
         "query": trace.query,

@@ -25,15 +25,22 @@ def render(groups: Sequence[Sequence[Cell]]) -> str:
     """Return the text of fact groups in order; no groups give no text."""
     if not groups:
         return ""
-    lines = [HEADER]
+    blocks = [HEADER + "\n"]
     number = 0
     for cells in groups:
-        if len(cells) > 1:
-            lines.append(CONFLICT)
-        for cell in cells:
-            number += 1
-            lines.append(f"[{number}] {_heading(cell)}")
-            lines.extend(f"| {_shown(line)}" for line in _BREAKS.split(cell.content))
+        blocks.append(group_text(cells, number))
+        number += len(cells)
+    return "".join(blocks)
+
+
+def group_text(cells: Sequence[Cell], before: int) -> str:
+    """Return the lines that one group adds to a text. before: how many cells stand above it."""
+    lines: list[str] = []
+    if len(cells) > 1:
+        lines.append(CONFLICT)
+    for number, cell in enumerate(cells, before + 1):
+        lines.append(f"[{number}] {_heading(cell)}")
+        lines.extend(f"| {_shown(line)}" for line in _BREAKS.split(cell.content))
     return "\n".join(lines) + "\n"
 
 

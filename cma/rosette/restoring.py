@@ -21,7 +21,7 @@ import apsw
 from cma.orion.agreement import check_agreement
 from cma.orion.audit import ChainWriter, Operation, audit_record
 from cma.orion.authority import store_digest
-from cma.orion.cells import Caller, Cell
+from cma.orion.cells import Caller, Cell, CellDraft, Lifecycle, WorkingMetadata
 from cma.orion.connection import database_errors
 from cma.orion.governed import filed_of, record_id
 from cma.orion.links import link_of_record, record_of_link
@@ -32,8 +32,11 @@ from cma.orion.records import (
     cell_id,
     cell_of_record,
     due,
+    expiry,
     record_of_cell,
 )
+from cma.orion.scopes import GLOBAL, checked_scope
+from cma.orion.traces import trace_of_record
 from cma.orion.writing import CELL_INSERT
 from cma.rosette.snapshot_form import (
     MAX_LINE,
@@ -275,6 +278,8 @@ def _row(
         revision, row = 1, tuple[Any, ...]()
         if kind == "trace":
             key: tuple[Any, ...] = (identifier("trace", data),)
+            if trace_of_record(record).id != key[0]:
+                raise ValueError("not the trace of a recall")
             return kind, key, (*key, data), refs
         if kind == "cell":
             found = Cell.model_validate(cell_of_record(record))
@@ -286,6 +291,7 @@ def _row(
             row = (found.id, revision, found.scope, found.lifecycle.value, expires, data)
             if not (0 <= found.confidence <= 1 and 0 <= found.importance <= 1):
                 raise ValueError("a share lies between 0 and 1")
+            _check_kind(found)
         elif kind == "link":
             link = link_of_record(record)
             whole = record_of_link(link)
@@ -307,6 +313,24 @@ def _row(
     if name != row[0]:
         raise rejected(Reason.SNAPSHOT_IDENTITY, "the id is not that of the content", number)
     return kind, (name, revision), row, refs
+
+
+def _check_kind(cell: Cell) -> None:
+    """Hold a cell to what a draft of its kind must have; raise ValueError or one of ours."""
+    checked_scope(cell.scope)
+    draft = CellDraft.model_validate(
+        {
+            **{name: getattr(cell, name) for name in CellDraft.model_fields if name != "origin"},
+            "origin": cell.source.origin,
+        }
+    )
+    ends = None
+    if isinstance(draft.metadata, WorkingMetadata):
+        ends = expiry(cell.created_at, draft.metadata.ttl_seconds)
+        if cell.scope == GLOBAL:
+            raise ValueError("a working cell belongs to a session")
+    if cell.expires_at != ends or (cell.revision == 1 and cell.lifecycle is not Lifecycle.ACTIVE):
+        raise ValueError("its life is not that of its kind")
 
 
 def _audit_row(data: bytes, sealed: bytes | None) -> tuple[Any, ...]:

@@ -53,6 +53,7 @@ def write_snapshot(
     check_folder(place)
     if place.exists() or place.is_symlink():
         raise target_exists(place)
+    _check_name(place)
     store.flush_reads()
     draft = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -104,7 +105,7 @@ def write_snapshot(
             place.unlink()
         raise
     return SnapshotReceipt(
-        file=place.name,
+        file=place.name.encode(errors="backslashreplace").decode(),
         sha256=digest,
         store_id=store.store_id,
         generation=fields["generation"],
@@ -124,6 +125,19 @@ def check_folder(place: Path) -> None:
             value=str(place.parent),
             remedy="make the folder first, or name another",
         )
+
+
+def _check_name(place: Path) -> None:
+    """Refuse a name that belongs to a store beside it: opening that store would remove the file."""
+    for end in ("-journal", "-wal", "-shm", ".head"):
+        if place.name.endswith(end) and place.with_name(place.name.removesuffix(end)).exists():
+            raise InvalidValueError(
+                Reason.FIELD_INVALID,
+                "a store keeps its own files under that name",
+                field="target",
+                value=place.name,
+                remedy="give another name, such as backup.cma.jsonl",
+            )
 
 
 def target_exists(place: Path) -> InvalidValueError:

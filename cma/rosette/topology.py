@@ -6,7 +6,7 @@ frames of episodic cells, derived cells with their approval and admission, decis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apsw
@@ -19,13 +19,14 @@ from cma.lagoon.candidates import CANDIDATE
 from cma.lagoon.claims import ADMISSION
 from cma.lagoon.standing import REJECTION
 from cma.orion.cells import DERIVED_KINDS, Kind
-from cma.orion.governed import Filed, Shelf, each_record, find_record
+from cma.orion.governed import Filed, Shelf, filed_of, find_record
 from cma.orion.records import DAMAGES, record_of
+from cma.rosette.coherence import faults
 from cma.rosette.delivery import RECEIPT
 from cma.rosette.packets import PACKET
 from cma.trifid.frames import FRAME
 from cma.trifid.replaying import REPLAY
-from cma.values.errors import CmaError, Reason, StoreRefusedError
+from cma.values.errors import Reason, StoreRefusedError
 
 KINDS = {
     Shelf.GOVERNED: frozenset({FRAME, EXECUTION, APPROVAL, ADMISSION, DECISION}),
@@ -38,35 +39,68 @@ def check_topology(connection: apsw.Connection) -> None:
 
     Raises StoreRefusedError (`reference-missing`) that names the first record that is wrong.
     """
-    try:
-        for shelf, kinds in KINDS.items():
-            rows = connection.execute(f"SELECT id, kind FROM {shelf.value}")  # noqa: S608
-            for name, kind in rows:
-                if kind not in kinds:
-                    raise _wrong(name, f"nothing knows records of the kind {kind}")
-        for kind in (FRAME, EXECUTION):
-            for filed in each_record(connection, Shelf.GOVERNED, kind):
-                sources = [cell for cell, _ in filed.identity["sources"]]
-                _check_episodic(connection, filed, sources)
-        for filed in each_record(connection, Shelf.ATTENDANT, CANDIDATE):
-            _check_candidate(connection, filed)
-        _check_derived(connection)
-        for filed in each_record(connection, Shelf.GOVERNED, DECISION):
-            _check_decision(connection, filed)
-        for shelf, kind, field in (
-            (Shelf.ATTENDANT, REPLAY, FRAME),
-            (Shelf.ATTENDANT, REJECTION, CANDIDATE),
-            (Shelf.ATTENDANT, REPEAT, CANDIDATE),
-        ):
-            owner = Shelf.GOVERNED if field == FRAME else Shelf.ATTENDANT
-            for filed in each_record(connection, shelf, kind):
-                _find(connection, owner, field, filed.identity[field], filed)
-        for filed in each_record(connection, Shelf.GOVERNED, APPROVAL):
-            _find(connection, Shelf.ATTENDANT, CANDIDATE, filed.details["candidate"], filed)
-    except DAMAGES as error:
-        if isinstance(error, CmaError):
-            raise
-        raise _wrong("record", "a record does not have the parts of its kind") from error
+    for error in misplaced(connection):
+        raise error
+
+
+def misplaced(connection: apsw.Connection) -> Iterator[StoreRefusedError]:
+    """Yield every record whose meaning does not hold, as it is found."""
+    for shelf, kinds in KINDS.items():
+        rows = connection.execute(f"SELECT id, kind FROM {shelf.value}")  # noqa: S608
+        for name, kind in rows:
+            if kind not in kinds:
+                yield _wrong(name, f"nothing knows records of the kind {kind}")
+    for shelf, kind, check in (
+        (Shelf.GOVERNED, FRAME, _check_sources),
+        (Shelf.GOVERNED, EXECUTION, _check_sources),
+        (Shelf.ATTENDANT, CANDIDATE, _check_candidate),
+        (Shelf.GOVERNED, DECISION, _check_decision),
+        (Shelf.ATTENDANT, REPLAY, _named(Shelf.GOVERNED, FRAME)),
+        (Shelf.ATTENDANT, REJECTION, _named(Shelf.ATTENDANT, CANDIDATE)),
+        (Shelf.ATTENDANT, REPEAT, _named(Shelf.ATTENDANT, CANDIDATE)),
+        (Shelf.GOVERNED, APPROVAL, _check_approval),
+        (Shelf.ATTENDANT, RECEIPT, _named(Shelf.ATTENDANT, PACKET)),
+    ):
+        yield from _each(connection, shelf, kind, check)
+    yield from _underived(connection)
+    for name, message in faults(connection):
+        yield _wrong(name, message)
+
+
+Check = Callable[[apsw.Connection, Filed], None]
+
+
+def _each(
+    connection: apsw.Connection, shelf: Shelf, kind: str, check: Check
+) -> Iterator[StoreRefusedError]:
+    rows = connection.execute(
+        f"SELECT id, record FROM {shelf.value} WHERE kind = ?",  # noqa: S608
+        (kind,),
+    )
+    for name, data in rows:
+        try:
+            check(connection, filed_of(data))
+        except StoreRefusedError as error:
+            yield error if error.reason is Reason.REFERENCE_MISSING else _wrong(name, error.message)
+        except DAMAGES as error:
+            refusal = _wrong(name, "a record does not have the parts of its kind")
+            refusal.__cause__ = error
+            yield refusal
+
+
+def _check_sources(connection: apsw.Connection, filed: Filed) -> None:
+    _check_episodic(connection, filed, [cell for cell, _ in filed.identity["sources"]])
+
+
+def _named(shelf: Shelf, kind: str) -> Check:
+    def check(connection: apsw.Connection, filed: Filed) -> None:
+        _find(connection, shelf, kind, filed.identity[kind], filed)
+
+    return check
+
+
+def _check_approval(connection: apsw.Connection, filed: Filed) -> None:
+    _find(connection, Shelf.ATTENDANT, CANDIDATE, filed.details["candidate"], filed)
 
 
 def _check_episodic(connection: apsw.Connection, filed: Filed, cells: Iterable[str]) -> None:
@@ -89,13 +123,14 @@ def _check_candidate(connection: apsw.Connection, filed: Filed) -> None:
         raise _wrong(filed.id, "claim and evidence are not of one kind")
 
 
-def _check_derived(connection: apsw.Connection) -> None:
+def _underived(connection: apsw.Connection) -> Iterator[StoreRefusedError]:
     """Each derived cell has exactly one admission, whose approval and candidate agree with it.
 
     Derivation cannot run in a circle: a cell's id is made of the ids that it was derived from.
     """
     admitted: dict[str, str] = {}
-    for filed in each_record(connection, Shelf.GOVERNED, ADMISSION):
+
+    def check(connection: apsw.Connection, filed: Filed) -> None:
         told = filed.details
         candidate = _find(connection, Shelf.ATTENDANT, CANDIDATE, told["candidate"], filed)
         name = approval_record_id(told["approval"])
@@ -117,16 +152,19 @@ def _check_derived(connection: apsw.Connection) -> None:
         if not fits:
             raise _wrong(filed.id, "cell, approval and candidate of the admission do not agree")
         admitted[told["cell"]] = filed.id
+
+    yield from _each(connection, Shelf.GOVERNED, ADMISSION, check)
     rows = connection.execute(
         "SELECT id FROM cells WHERE revision = 1"
-        " AND json_extract(CAST(record AS TEXT), '$.kind') IN (?, ?)",
+        " AND CASE WHEN json_valid(CAST(record AS TEXT))"
+        " THEN json_extract(CAST(record AS TEXT), '$.kind') END IN (?, ?)",
         tuple(kind.value for kind in sorted(DERIVED_KINDS)),
     )
     for (name,) in rows:
         if admitted.pop(name, None) is None:
-            raise _wrong(name, "a derived cell without an admission")
-    if admitted:
-        raise _wrong(min(admitted.values()), "an admission without its cell")
+            yield _wrong(name, "a derived cell without an admission")
+    for name in sorted(admitted.values()):
+        yield _wrong(name, "an admission without its cell")
 
 
 def _check_decision(connection: apsw.Connection, filed: Filed) -> None:
@@ -139,7 +177,8 @@ def _check_decision(connection: apsw.Connection, filed: Filed) -> None:
 
 def _kind_of(connection: apsw.Connection, name: str) -> str | None:
     row = connection.execute(
-        "SELECT json_extract(CAST(record AS TEXT), '$.kind') FROM cells WHERE id = ? LIMIT 1",
+        "SELECT CASE WHEN json_valid(CAST(record AS TEXT))"
+        " THEN json_extract(CAST(record AS TEXT), '$.kind') END FROM cells WHERE id = ? LIMIT 1",
         (name,),
     ).fetchone()
     return None if row is None else str(row[0])

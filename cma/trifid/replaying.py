@@ -79,7 +79,7 @@ def replay_frame(
             Shelf.ATTENDANT,
             REPLAY,
             scope=frame.scope,
-            identity=_identity(evidence),
+            identity=replay_identity(evidence),
             subject=frame.id,
             refs=(frame.id,),
             operation=Operation.REPLAY,
@@ -97,7 +97,8 @@ def replayed(
 
     The frame's own scope says what is visible: its sources are of it, or global.
     """
-    order = [cell for cell in sequence or () if cell in set(frame.cells)]
+    known = set(frame.cells)
+    order = [cell for cell in sequence or () if cell in known]
     steps = []
     for place, source in enumerate(frame.sources):
         cell = visible_cell(connection, source.cell, frame.scope)
@@ -123,6 +124,15 @@ def replayed(
     return _sealed(frame.id, complete, tuple(steps))
 
 
+def complete_replay(frame: EpisodeFrame) -> ReplayEvidence:
+    """Return what a replay sees when every source stands as it was bound."""
+    steps = (
+        ReplayStep(cell=each.cell, expected=each.digest, seen=each.digest, state=PRESENT)
+        for each in frame.sources
+    )
+    return _sealed(frame.id, True, tuple(steps))
+
+
 def recorded_replays(connection: apsw.Connection, frame_id: str) -> list[ReplayEvidence]:
     """Return the different replays of a frame that were recorded, oldest first."""
     return [
@@ -142,11 +152,12 @@ def evidence_of(filed: Filed) -> ReplayEvidence:
 
 def _sealed(frame_id: str, complete: bool, steps: tuple[ReplayStep, ...]) -> ReplayEvidence:
     evidence = ReplayEvidence(frame_id=frame_id, complete=complete, steps=steps, digest="")
-    sealed = digest(REPLAY_DOMAIN, canonical(_identity(evidence)))
+    sealed = digest(REPLAY_DOMAIN, canonical(replay_identity(evidence)))
     return evidence.model_copy(update={"digest": sealed})
 
 
-def _identity(evidence: ReplayEvidence) -> dict[str, Any]:
+def replay_identity(evidence: ReplayEvidence) -> dict[str, Any]:
+    """Return what makes the id of a replay's record."""
     return {
         "complete": evidence.complete,
         "frame": evidence.frame_id,

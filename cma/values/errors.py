@@ -223,8 +223,10 @@ class CmaError(Exception):
         """Keep the parts; `str()` joins those that are there.
 
         subjects and policy: ids of what was refused, and under which policy, for the failure
-        record; a message does not repeat them.
+        record; a message does not repeat them. made_up: how many letters at the field's end are the
+        caller's own words, which the record leaves out.
         """
+        self.made_up = 0
         self.subjects = subjects
         self.policy = policy
         self.reason = reason

@@ -95,6 +95,8 @@ UtcTime = Annotated[datetime, BeforeValidator(_utc_field)]
 
 def checked_id(value: object, *, field: str) -> str:
     """Return an id as text that can be looked up, or raise InvalidValueError."""
+    if isinstance(value, str):
+        value = str.__str__(value)  # a subclass may answer otherwise than its text
     if isinstance(value, str) and len(value) <= MAX_ID_LENGTH and is_normal(value):
         return value
     raise InvalidValueError(
@@ -145,6 +147,20 @@ def as_invalid_value(error: ValidationError, *, skip: int = 0) -> InvalidValueEr
     skip: how many steps at the front of each path to leave out, such as the place in a list.
     """
     details = error.errors(include_url=False)
+    first = details[0]
+    found = _first_violation(details, skip)
+    found.made_up = len(_made_up(first["type"], [str(step) for step in first["loc"][skip:]]))
+    return found
+
+
+def _made_up(kind: str, path: list[str]) -> str:
+    """Return the end of a path that names what the caller named: an attribute, an unknown field."""
+    if "attributes" in path:
+        return ".".join(path[path.index("attributes") + 1 :])
+    return path[-1] if kind == "extra_forbidden" and path else ""
+
+
+def _first_violation(details: list[Any], skip: int) -> InvalidValueError:
     first = details[0]
     field, *others = (".".join(str(step) for step in item["loc"][skip:]) for item in details)
     cause: Any = first.get("ctx", {}).get("error")

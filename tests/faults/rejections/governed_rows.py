@@ -268,7 +268,7 @@ LAGOON = [
     ),
     read(R.PROPOSAL_NOT_FOUND, "proposal", lambda w: w.ann.proposal(CANDIDATE)),
     read(R.PROPOSAL_NOT_FOUND, "proposal of another", lambda w: w.bob.proposal(w.ids.pending)),
-    read(R.PROPOSAL_NOT_FOUND, "regenerate", lambda w: w.ann.regenerate(CANDIDATE)),
+    row(R.PROPOSAL_NOT_FOUND, "regenerate", lambda w: w.ann.regenerate(CANDIDATE)),
     *admitted(R.PROPOSAL_NOT_FOUND, CANDIDATE),
     row(R.PROPOSAL_NOT_FOUND, "grant", lambda w: w.ann.grant(CANDIDATE, approval_id="CR-7")),
     row(R.PROPOSAL_NOT_FOUND, "reject", lambda w: w.bob.reject(w.ids.pending, reason="no")),
