@@ -16,7 +16,7 @@ from cma.orion.audit import AuditRecord
 from cma.orion.cells import Cell
 from cma.orion.explanation import Explanation
 from cma.orion.scopes import GLOBAL
-from cma.orion.traces import PART_NAMES, Recollection
+from cma.orion.traces import Recollection
 from cma.orion.verification import Verification
 
 SHOWN_CONTENT = 100
@@ -43,7 +43,7 @@ def recollection(console: Console, answer: Recollection) -> None:
     table.add_column("content, cell, parts x coefficients", overflow="fold")
     for place, hit in enumerate(answer.hits, 1):
         parts = " + ".join(
-            f"{name} {hit.parts[name]:.3f} x {getattr(weights, name):g}" for name in PART_NAMES
+            f"{name} {hit.parts[name]:.3f} x {getattr(weights, name):g}" for name in weights.names
         )
         told = Text(quoted(hit.cell.content))
         told.append(f"\n{hit.cell.id}\n{parts}", style="dim")
@@ -78,7 +78,7 @@ def recall_tree(answer: Explanation) -> Tree:
     for place, item in enumerate(answer.hits, 1):
         line = f"{place}. {item.hit.cell} revision {item.hit.revision}, score {item.hit.score:.4f}"
         branch = tree.add(Text(line if item.verified else f"{line}  NOT VERIFIED"))
-        parts = ", ".join(f"{name} {item.hit.parts[name]:.3f}" for name in PART_NAMES)
+        parts = ", ".join(f"{name} {part:.3f}" for name, part in item.hit.parts.items())
         branch.add(Text(parts, style="dim"))
         if item.cell is not None:
             _add_cell(branch, item.cell)

@@ -1,6 +1,6 @@
 """Analysis: from text to index terms, the same for cells and for questions.
 
-Two analysers, by name in `ANALYSERS`:
+Three analysers, by name in `ANALYSERS`:
 
 `unicode`
     NFKC, case folding, NFKC again; then words: runs of letters, digits, underscores and the marks
@@ -9,9 +9,11 @@ Two analysers, by name in `ANALYSERS`:
     stay whole. Where Latin and CJK letters touch, the word is split.
 `english`
     The same words, less `ENGLISH_STOPWORDS`, as Snowball stems (Porter2).
+`dialogue`
+    As `english`, less `DIALOGUE_STOPWORDS` too: pronouns and what questions are made of.
 
 Invisible format characters and variation selectors are no part of a word; the zero-width space
-ends one. Text without a word has no terms, which never means "matches everything". Both analysers
+ends one. Text without a word has no terms, which never means "matches everything". All analysers
 take time linear in the text and may be called from several threads.
 """
 
@@ -26,9 +28,16 @@ from types import MappingProxyType
 import regex
 import Stemmer
 
-from cma.orion.stopwords import ENGLISH_STOPWORDS
+from cma.orion.stopwords import DIALOGUE_STOPWORDS, ENGLISH_STOPWORDS
 
-__all__ = ["ANALYSERS", "Analyser", "analyse_english", "analyse_many", "analyse_unicode"]
+__all__ = [
+    "ANALYSERS",
+    "Analyser",
+    "analyse_dialogue",
+    "analyse_english",
+    "analyse_many",
+    "analyse_unicode",
+]
 
 Analyser = Callable[[str], list[str]]
 
@@ -67,6 +76,11 @@ def analyse_english(text: str) -> list[str]:
     return [stem for stem in map(_STEMS.__getitem__, analyse_unicode(text)) if stem]
 
 
+def analyse_dialogue(text: str) -> list[str]:
+    """The same stems, less those of pronouns and of the words that questions are made of."""
+    return [stem for stem in map(_DIALOGUE_STEMS.__getitem__, analyse_unicode(text)) if stem]
+
+
 def analyse_many(name: str, texts: Iterable[str]) -> list[list[str]]:
     """The terms of each text by the analyser of that name."""
     analyser = ANALYSERS.get(name)
@@ -81,12 +95,13 @@ class _Stems(dict[str, str]):
     A Snowball stemmer holds state and must not be shared, so each thread has its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stopwords: frozenset[str]) -> None:
         super().__init__()
+        self._stopwords = stopwords
         self._own = threading.local()
 
     def __missing__(self, word: str) -> str:
-        if word in ENGLISH_STOPWORDS:
+        if word in self._stopwords:
             stem = ""
         else:
             stemmer = getattr(self._own, "stemmer", None)
@@ -100,8 +115,13 @@ class _Stems(dict[str, str]):
         return stem
 
 
-_STEMS = _Stems()
+_STEMS = _Stems(ENGLISH_STOPWORDS)
+_DIALOGUE_STEMS = _Stems(DIALOGUE_STOPWORDS)
 
 ANALYSERS: Mapping[str, Analyser] = MappingProxyType(
-    {"unicode": analyse_unicode, "english": analyse_english}
+    {
+        "unicode": analyse_unicode,
+        "english": analyse_english,
+        "dialogue": analyse_dialogue,
+    }
 )

@@ -22,6 +22,7 @@ from cma.orion.postings import Postings
 from cma.orion.ranking import Ranking
 from cma.orion.scoring import Weights
 from cma.orion.searching import Query, Searcher
+from cma.orion.surroundings import Surroundings, rank
 
 __all__ = ["NEVER", "Entry", "Index", "Ranking", "Weights"]
 
@@ -116,12 +117,16 @@ class Index:
         half_life_seconds: float = 604800.0,
         include_inactive: bool = False,
         exclusion_limit: int = 50,
+        surroundings: Surroundings | None = None,
     ) -> Ranking:
         """Rank the cells of the viewer's scopes; see `Ranking`.
 
         A cell is a candidate if it shares a term with the query, or has support while the link
         weight is above zero. It is active if `at_us` is before its expiry and lifecycle has not
         taken it out; others are neither served nor lend support, unless `include_inactive`.
+
+        surroundings: what the parts of `scoring.CONTEXT_PARTS` look at; needed where one of them
+        has a weight.
 
         Raises ValueError for no terms, a limit below 1, an unknown lexical part, a weight that is
         not finite and a half-life that is not above zero.
@@ -142,7 +147,12 @@ class Index:
             if self._entries.retired * _PURGE_SHARE > len(self._entries):
                 self._postings.purge(self._entries.live)
                 self._entries.retired = 0
-            return self._searcher.search(query)
+            if not weights.of_context:
+                return self._searcher.search(query)
+            if surroundings is None or len(surroundings.context) != len(self._entries):
+                raise ValueError("surroundings: needed, and in step, where a part of them counts")
+            surroundings.context.bigrams.seal()
+            return rank(self._entries, self._postings, self._neighbours, surroundings, query)
 
     def _append(self, entries: Sequence[Entry]) -> range:
         added = self._entries.append(entries)

@@ -7,18 +7,21 @@ their ordinal (revisions are only ever added), and its digest is part of every t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
 import apsw
 
 from cma.orion.analysis import analyse_many
+from cma.orion.context import Context, Told, asked
 from cma.orion.index import NEVER, Entry, Index
 from cma.orion.records import DAMAGES, Record, damaged_record, record_of
 from cma.orion.scopes import visible_scopes
 from cma.orion.scoring import Weights
 from cma.orion.store import Store
+from cma.orion.surroundings import Surroundings
 from cma.orion.traces import Coefficients
 from cma.values.clock import microseconds
 from cma.values.errors import CmaError
@@ -40,7 +43,7 @@ class Indexes:
         """Return the lock under which no index moves, for several steps that belong together."""
         return self._lock
 
-    def in_step(self, store: Store, analyser: str) -> tuple[Index, int, list[int]]:
+    def in_step(self, store: Store, analyser: str) -> tuple[Index, int, Sequence[int]]:
         """Return an analyser's index in step with the store, the generation that it shows, and
         the row of each of its ordinals.
         """
@@ -64,6 +67,26 @@ class Indexes:
                     raise
             return followed.index, generation, followed.rows
 
+    def surroundings(
+        self, store: Store, analyser: str, query: str, terms: Sequence[str]
+    ) -> Surroundings:
+        """Return what stands around the cells of an analyser's index, and what is asked of it.
+
+        In step with that index, which must have been brought in step with the store.
+        """
+        with self._lock:
+            followed = self._followed[analyser]
+            if followed.context is None:
+                try:
+                    with store.reading() as connection:
+                        followed.surround(connection, self._code)
+                except DAMAGES as error:
+                    if isinstance(error, CmaError):
+                        raise
+                    raise damaged_record() from error
+            assert followed.context is not None  # noqa: S101
+            return Surroundings(followed.context, asked(query, terms))
+
     def codes(self, viewer: str) -> tuple[int, ...]:
         """Return the codes of the scopes that a viewer sees."""
         with self._lock:
@@ -72,13 +95,7 @@ class Indexes:
     @staticmethod
     def weights(coefficients: Coefficients) -> Weights:
         """Return coefficients in the form that the index takes."""
-        return Weights(
-            coefficients.lexical,
-            coefficients.confidence,
-            coefficients.importance,
-            coefficients.recency,
-            coefficients.link,
-        )
+        return Weights(*(getattr(coefficients, name) for name in Weights._fields))
 
     def _code(self, scope: str) -> int:
         return self._codes.setdefault(scope, len(self._codes))
@@ -90,7 +107,8 @@ class _Followed:
     def __init__(self, analyser: str) -> None:
         self.analyser = analyser
         self.index = Index()
-        self.rows: list[int] = []
+        self.context: Context | None = None
+        self.rows = array("q")
         self.generation = -1
         self._last_cell = 0
         self._last_link = 0
@@ -103,6 +121,8 @@ class _Followed:
         while chunk := list(islice(rows, CHUNK)):
             records = [record_of(data) for _, data in chunk]
             analysed = analyse_many(self.analyser, [record["content"] for record in records])
+            if self.context is not None:
+                self.context.extend(_told(records, analysed, code))
             new: list[Entry] = []
             new_rows: list[int] = []
             for (row, _), record, terms in zip(chunk, records, analysed, strict=True):
@@ -117,6 +137,18 @@ class _Followed:
                 self.rows.append(row)
             self._add(new, new_rows)
             self._last_cell = chunk[-1][0]
+
+    def surround(self, connection: apsw.Connection, code: Callable[[str], int]) -> None:
+        """Build the context of all cells that were followed so far."""
+        rows = connection.execute(
+            "SELECT record FROM cells WHERE ordinal <= ? ORDER BY ordinal", (self._last_cell,)
+        )
+        context = Context(self.analyser)
+        while chunk := list(islice(rows, CHUNK)):
+            records = [record_of(data) for (data,) in chunk]
+            analysed = analyse_many(self.analyser, [record["content"] for record in records])
+            context.extend(_told(records, analysed, code))
+        self.context = context
 
     def _add(self, entries: list[Entry], rows: list[int]) -> None:
         self.index.add_many(entries)
@@ -146,6 +178,22 @@ def _entry(record: Record, terms: list[str], scope: int) -> Entry:
         expires_us=NEVER if expires is None else _microseconds(expires),
         inactive=record["lifecycle"] != "active",
     )
+
+
+def _told(
+    records: Sequence[Record], analysed: Sequence[list[str]], code: Callable[[str], int]
+) -> Iterator[Told]:
+    """Yield what a context needs of each record."""
+    for record, terms in zip(records, analysed, strict=True):
+        metadata = record["metadata"]
+        yield Told(
+            scope=code(record["scope"]),
+            content=record["content"],
+            speaker=metadata.get("speaker") or "",
+            session=metadata.get("session") or "",
+            observed_us=_microseconds(record["observed_at"] or record["created_at"]),
+            terms=terms,
+        )
 
 
 def _microseconds(at: str) -> int:

@@ -2,7 +2,8 @@
 
 Most cells have a link before and one after, so the neighbours stand in a few dense columns, -1
 where there is none; what a cell has beyond `_WIDTH` goes to a list of pairs. Both ways are
-appendable, and the best value among neighbours is a gather for each column.
+appendable, and the best value among neighbours is a gather for each column. A column is made when
+a link needs it: an index without links holds none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Neighbours:
 
     def __init__(self) -> None:
         """Make cells without links."""
-        self._columns = [Column(np.int64) for _ in range(_WIDTH)]
+        self._size = 0
+        self._columns: list[Column] = []  # as many as are used: most indexes need few
         self._beyond = Column(np.int64, 2)
         self.used = 0  # columns that hold a link
 
@@ -35,6 +37,7 @@ class Neighbours:
 
     def extend(self, count: int) -> None:
         """Append cells without links."""
+        self._size += count
         for column in self._columns:
             column.extend(-1, count)
 
@@ -43,10 +46,13 @@ class Neighbours:
         keys = np.concatenate([first << 32 | second, second << 32 | first])
         keys = np.unique(keys[keys >> 32 != keys & 0xFFFFFFFF])
         ends = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
-        for place, column in enumerate(self._columns):
+        for place in range(_WIDTH):
             if not len(ends):
                 return
-            values = column.values
+            if place == len(self._columns):
+                self._columns.append(Column(np.int64))
+                self._columns[place].extend(-1, self._size)
+            values = self._columns[place].values
             ends = ends[values[ends[:, 0]] != ends[:, 1]]
             _, chosen = np.unique(ends[:, 0], return_index=True)
             chosen = chosen[values[ends[chosen, 0]] < 0]
@@ -81,6 +87,18 @@ class Neighbours:
         near = [part[part >= 0] for part in near]
         return np.unique(np.concatenate([cells, *near]))
 
+    def pairs(self) -> tuple[Integers, Integers]:
+        """Every cell that has a neighbour, and that neighbour; each link stands here both ways."""
+        near = [column.values for column in self._columns[: self.used]]
+        cells = [np.flatnonzero(column >= 0) for column in near]
+        beyond = self._beyond.values
+        return (
+            np.concatenate([*cells, beyond[:, 0]]),
+            np.concatenate(
+                [*(column[own] for column, own in zip(near, cells, strict=True)), beyond[:, 1]]
+            ),
+        )
+
     def best(self, values: Floats, cells: Cells) -> Floats:
         """The greatest of the neighbours' `values` for each of `cells`, 0 without neighbours.
 
@@ -91,7 +109,8 @@ class Neighbours:
             np.maximum.at(result, self._beyond.values[:, 0], values[self._beyond.values[:, 1]])
             result = result[cells]
         else:
-            result = np.zeros(len(self._columns[0].values[cells]))
+            places = range(len(values) - 1)
+            result = np.zeros(len(places[cells] if isinstance(cells, slice) else cells))
         for column in self._columns[: self.used]:
             np.maximum(result, values[column.values[cells]], out=result)
         return result

@@ -19,20 +19,38 @@ from numpy.typing import NDArray
 
 from cma.orion.columns import Column
 
-__all__ = ["Postings"]
+__all__ = ["Postings", "Run"]
 
 _RATIO = 4
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
 Integers = NDArray[np.int64]
+Ordinals = NDArray[np.int32]
 _NOTHING = np.empty(0, np.int64)
+_CELLS = 2**31
+_NARROW = 2**16
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
+    """One run: terms in order, and for each its cells in order with their shapes."""
+
     terms: Integers
     starts: Integers
-    cells: Integers
-    shapes: NDArray[np.int32]
+    cells: Ordinals
+    shapes: NDArray[Any]
+    end: int
+    """One more than the last ordinal that this run or one before it holds."""
+
+    def ranges(self, codes: Integers) -> tuple[Integers, Integers]:
+        """Where in `cells` each term's begin and end; nowhere for a term that is not here."""
+        if not len(self.terms):
+            nowhere = np.zeros(len(codes), np.int64)
+            return nowhere, nowhere
+        places = self.terms.searchsorted(codes)
+        places[places == len(self.terms)] = 0
+        here = self.terms[places] == codes
+        starts = self.starts[places]
+        return starts, np.where(here, self.starts[places + 1], starts)
 
 
 class Postings:
@@ -42,13 +60,28 @@ class Postings:
         """Make empty postings."""
         self._codes: defaultdict[str, int] = defaultdict()
         self._codes.default_factory = self._codes.__len__
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         self._new_codes: list[int] = []
         self._new_lengths: list[int] = []
         self._sealed = 0
+        self.purges = 0
         self._shapes = Column(np.int64)
         self._shape_order = _NOTHING
         self._distinct = Column(np.int64)
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The runs, earlier cells first."""
+        return self._runs
+
+    @property
+    def sealed(self) -> int:
+        """How many cells are searchable."""
+        return self._sealed
+
+    def codes(self, terms: Sequence[str]) -> Integers:
+        """The code of each term, -1 for an unknown one."""
+        return np.array([self._codes.get(term, -1) for term in terms], np.int64)
 
     @property
     def distinct(self) -> Integers:
@@ -85,8 +118,11 @@ class Postings:
         cells = keys & _MASK
         shapes = self._shape_codes(times << _SHIFT | lengths[cells])
         self._distinct.extend(np.bincount(cells, minlength=count), count)
-        self._runs.append(_run(keys >> _SHIFT, cells + self._sealed, shapes))
+        if self._sealed + count > _CELLS:
+            raise ValueError(f"an index holds at most {_CELLS:,} revisions")
         self._sealed += count
+        places = (cells + (self._sealed - count)).astype(np.int32)
+        self._runs.append(_run(keys >> _SHIFT, places, shapes, self._sealed))
         self._new_codes.clear()
         self._new_lengths.clear()
         runs = self._runs
@@ -98,11 +134,12 @@ class Postings:
         """Drop the postings of cells that are not live, into one run."""
         self.seal()
         self._runs = [_merged(self._runs, live)] if self._runs else []
+        self.purges += 1
 
-    def find(self, terms: Sequence[str]) -> list[tuple[Integers, NDArray[Any]]]:
+    def find(self, terms: Sequence[str]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """The cells and shapes of each term, in order of the cells; none for an unknown term."""
-        codes = np.array([self._codes.get(term, -1) for term in terms], np.int64)
-        found: list[list[tuple[Integers, NDArray[Any]]]] = [[] for _ in terms]
+        codes = self.codes(terms)
+        found: list[list[tuple[NDArray[Any], NDArray[Any]]]] = [[] for _ in terms]
         for run in self._runs:
             places = run.terms.searchsorted(codes).tolist()
             for at, (place, code) in enumerate(zip(places, codes.tolist(), strict=True)):
@@ -111,7 +148,7 @@ class Postings:
                     found[at].append((run.cells[part], run.shapes[part]))
         return [_joined(parts) for parts in found]
 
-    def _shape_codes(self, pairs: Integers) -> NDArray[np.int32]:
+    def _shape_codes(self, pairs: Integers) -> NDArray[Any]:
         known = self._shapes.values[self._shape_order]
         distinct = np.unique(pairs)
         new = distinct[~np.isin(distinct, known, assume_unique=True)]
@@ -119,12 +156,13 @@ class Postings:
             self._shapes.extend(new, len(new))
             self._shape_order = np.argsort(self._shapes.values)
             known = self._shapes.values[self._shape_order]
-        return self._shape_order[known.searchsorted(pairs)].astype(np.int32)
+        width = np.uint16 if len(known) <= _NARROW else np.int32
+        return self._shape_order[known.searchsorted(pairs)].astype(width)
 
 
 def _joined(
-    parts: list[tuple[Integers, NDArray[Any]]],
-) -> tuple[Integers, NDArray[Any]]:
+    parts: list[tuple[NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[Any], NDArray[Any]]:
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -132,12 +170,12 @@ def _joined(
     return np.concatenate([cells for cells, _ in parts]), np.concatenate([s for _, s in parts])
 
 
-def _run(codes: Integers, cells: Integers, shapes: NDArray[np.int32]) -> _Run:
+def _run(codes: Integers, cells: Ordinals, shapes: NDArray[Any], end: int) -> Run:
     first = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))[: len(codes)]
-    return _Run(codes[first], np.append(first, len(codes)), cells, shapes)
+    return Run(codes[first], np.append(first, len(codes)), cells, shapes, end)
 
 
-def _merged(runs: list[_Run], live: NDArray[np.bool_] | None) -> _Run:
+def _merged(runs: list[Run], live: NDArray[np.bool_] | None) -> Run:
     codes = np.concatenate([np.repeat(run.terms, np.diff(run.starts)) for run in runs])
     cells = np.concatenate([run.cells for run in runs])
     shapes = np.concatenate([run.shapes for run in runs])
@@ -145,4 +183,4 @@ def _merged(runs: list[_Run], live: NDArray[np.bool_] | None) -> _Run:
     order = codes.argsort(kind="stable")
     if live is not None:
         order = order[live[cells[order]]]
-    return _run(codes[order], cells[order], shapes[order])
+    return _run(codes[order], cells[order], shapes[order], runs[-1].end)

@@ -89,5 +89,11 @@ def best(
             near = prefixes[level]
             level = level[near <= np.partition(near, room - 1)[room - 1]]
         chosen = np.concatenate([above, level])
-    values = scores.tolist()
-    return sorted(chosen.tolist(), key=lambda place: (-values[place], name(place)))[:count]
+    own, near = -scores[chosen], prefixes[chosen]
+    order = np.lexsort((near, own))
+    own, near = own[order], near[order]
+    if ((own[1:] == own[:-1]) & (near[1:] == near[:-1])).any():  # only whole ids tell them apart
+        values = scores.tolist()
+        return sorted(chosen.tolist(), key=lambda place: (-values[place], name(place)))[:count]
+    places: list[int] = chosen[order[:count]].tolist()
+    return places

@@ -61,16 +61,21 @@ def recall(
     at = store.now()
     with indexes.held():  # the trace must name the generation and digest that were searched
         index, generation, rows = indexes.in_step(store, retrieval.analyser)
+        weights = indexes.weights(retrieval.coefficients)
+        around = None
+        if weights.of_context:
+            around = indexes.surroundings(store, retrieval.analyser, query, terms)
         ranking = index.search(
             terms,
             viewer=indexes.codes(viewer),
             at_us=microseconds(at),
             limit=limit,
             lexical=retrieval.lexical,
-            weights=indexes.weights(retrieval.coefficients),
+            weights=weights,
             half_life_seconds=retrieval.half_life_seconds,
             include_inactive=include_inactive,
             exclusion_limit=LISTED_EXCLUSIONS,
+            surroundings=around,
         )
         index_digest = index.digest
     cells = _served(store, [rows[ordinal] for ordinal in ranking.ordinals.tolist()])
@@ -120,6 +125,8 @@ def find_trace(connection: apsw.Connection, trace_id: str, *, viewer: str) -> Re
         trace = None if row is None else trace_of_record(record_of(row[0]))
     except DAMAGES as error:
         raise damaged_record() from error
+    if trace is not None and trace.id != trace_id:  # the row of another trace
+        raise damaged_record()
     if trace is None or not is_visible(trace.scope, viewer=viewer):
         raise NotFoundError(
             Reason.TRACE_NOT_FOUND,

@@ -1,7 +1,8 @@
 """Scoring: the named parts of a score, each a small pure function over arrays.
 
 `score = w.lexical*lexical + w.confidence*c + w.importance*i + w.recency*2^(-age/half_life)
-+ w.link*support`, added from left to right in float64. Every part lies in [0, 1].
++ w.link*support`, added from left to right in float64. Every part lies in [0, 1]. The parts of
+`CONTEXT_PARTS` follow where one of their weights is not zero; `surroundings` works them out.
 
 So that two machines agree to the last bit, each value of a transcendental function is rounded to
 a multiple of 2^-30 (`settle`) and each sum over query terms runs in the order of the terms.
@@ -22,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "CONTEXT_PARTS",
+    "EVERY_PART",
     "LEXICAL",
     "PARTS",
     "Collection",
@@ -41,6 +44,17 @@ __all__ = [
 Floats = NDArray[np.float64]
 Cells = slice | NDArray[np.int64]
 PARTS = ("lexical", "confidence", "importance", "recency", "link")
+CONTEXT_PARTS = (
+    "two_links",
+    "reply",
+    "session",
+    "bigrams",
+    "speaker",
+    "statement",
+    "month",
+    "moment",
+)
+EVERY_PART = PARTS + CONTEXT_PARTS
 _GRAIN = float(1 << 30)
 _K1 = 1.5
 _B = 0.75
@@ -54,6 +68,19 @@ class Weights(NamedTuple):
     importance: float = 0.1
     recency: float = 0.1
     link: float = 0.1
+    two_links: float = 0.0
+    reply: float = 0.0
+    session: float = 0.0
+    bigrams: float = 0.0
+    speaker: float = 0.0
+    statement: float = 0.0
+    month: float = 0.0
+    moment: float = 0.0
+
+    @property
+    def of_context(self) -> bool:
+        """Whether a part of `CONTEXT_PARTS` counts."""
+        return any(self[len(PARTS) :])
 
 
 class Match(NamedTuple):
@@ -160,9 +187,17 @@ def recency(observed_us: NDArray[np.int64], at_us: int, half_life_seconds: float
 
 
 def total(weights: Weights, parts: Mapping[str, Floats]) -> Floats:
-    """The weighted sum of the parts, added in the order of `PARTS`."""
+    """The weighted sum of the parts, added in the order of `EVERY_PART`.
+
+    Those of `CONTEXT_PARTS` may be missing; their weights are zero then.
+    """
     score = weights.lexical * parts["lexical"]
     score = score + weights.confidence * parts["confidence"]
     score = score + weights.importance * parts["importance"]
     score = score + weights.recency * parts["recency"]
-    return score + weights.link * parts["link"]
+    score = score + weights.link * parts["link"]
+    if len(parts) > len(PARTS):
+        for name in CONTEXT_PARTS:
+            if name in parts:
+                score = score + getattr(weights, name) * parts[name]
+    return score

@@ -3,6 +3,8 @@
 Four steps: the lexical part of each matched cell is added up; each candidate gets a rough score,
 from kept values, that is within `_SLACK` of exact; the few that may be among the best by it get
 their exact parts; those are ordered. The rough values decide no order.
+
+Large indexes take a shorter way to the few where they can (`pruning`), with the same answer.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cma.orion import pruning
 from cma.orion.columns import Column
 from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
 from cma.orion.postings import Postings
+from cma.orion.pruning import Filter, Priors, Pruner
 from cma.orion.ranking import Ranking, best, plausible
 from cma.orion.scoring import LEXICAL, Cells, Collection, Floats, Match, Weights, recency, total
 
@@ -82,6 +87,15 @@ class _Kept:
         return self._column.values
 
 
+class _Best(NamedTuple):
+    """Cells that may be among the best, their lexical parts and support, and all that match."""
+
+    ordinals: Integers
+    lexical: Floats
+    link: Floats
+    matching: int
+
+
 class _Found(NamedTuple):
     """The cells looked at, and by ordinal: lexical parts, and those a link may lend."""
 
@@ -105,49 +119,147 @@ class Searcher:
         self._decay = _Kept(np.float64)
         self._origin_us = 0
         self._sums = np.zeros(1)
+        self._packed: tuple[Hashable, Filter] = (None, np.empty(0, np.uint64))
+        self._pruner: Pruner | None = None
+        self._without_pruner = False
 
     def search(self, query: Query) -> Ranking:
         """Rank the cells for a checked query."""
+        seen, words = self._entries.extent(query.viewer)
+        count = min(query.limit + query.exclusion_limit, len(self._entries) + 1)
+        priors = self._prunable(query)
+        if priors is not None:
+            served, idle = self._pruned(query, priors, seen, count)
+        else:
+            served, idle = self._scored(query, seen, words, count)
+        chosen, scores, parts = self._exact(query, served, count)
+        left_out = idle.ordinals
+        if len(left_out):
+            left_out, _, _ = self._exact(query, idle, query.exclusion_limit)
+        hits, rest = slice(query.limit), slice(query.limit, count)
+        name = self._entries.ids.__getitem__
+        return Ranking(
+            ordinals=chosen[hits],
+            ids=tuple(map(name, chosen[hits].tolist())),
+            scores=scores[hits],
+            parts={part: values[hits] for part, values in parts.items()},
+            exclusions=(
+                *zip(map(name, left_out.tolist()), repeat("inactive")),
+                *zip(map(name, chosen[rest].tolist()), repeat("below_limit")),
+            ),
+            excluded={
+                "other_scope": len(self._entries.ordinals) - seen,
+                "inactive": idle.matching,
+                "below_limit": served.matching - len(chosen[hits]),
+            },
+        )
+
+    def _scored(self, query: Query, seen: int, words: int, count: int) -> tuple[_Best, _Best]:
+        """Score every cell that matches; return the served and the inactive ones."""
         size = len(self._entries)
         if len(self._sums) < size + 1:
             self._sums = np.zeros(2 * size + 1)
         sums = self._sums[: size + 1]
         try:
-            return self._rank(query, sums)
+            found = self._lexical(query, sums, seen, words)
+            rough, candidate = self._rough(query, found)
+            cells, active = found.cells, found.active
+            served = candidate if active is None else candidate & active[cells]
+            rough[~served] = -np.inf
+            slack = _SLACK * sum(map(abs, query.weights))
+            ordinals = _ordinals(cells, plausible(rough, count, slack))
+            idle: Integers = np.empty(0, np.int64)
+            if active is not None:
+                idle = _ordinals(cells, np.flatnonzero(candidate & ~active[cells]))
+            return (
+                self._looked_at(found, ordinals, int(np.count_nonzero(served))),
+                self._looked_at(found, idle, len(idle)),
+            )
         finally:
             sums.fill(0.0)
 
-    def _rank(self, query: Query, sums: Floats) -> Ranking:
-        entries, count = self._entries, min(query.limit + query.exclusion_limit, len(sums))
-        seen, words = entries.extent(query.viewer)
-        found = self._lexical(query, sums, seen, words)
-        rough, candidate = self._rough(query, found)
-        cells, active = found.cells, found.active
-        served = candidate if active is None else candidate & active[cells]
-        rough[~served] = -np.inf
-        slack = _SLACK * sum(map(abs, query.weights))
-        ordinals = _ordinals(cells, plausible(rough, count, slack))
-        chosen, scores, parts = self._exact(query, found, ordinals, count)
-        hits, rest = slice(query.limit), slice(query.limit, count)
-        idle: Integers = np.empty(0, np.int64)
-        if active is not None:
-            idle = _ordinals(cells, np.flatnonzero(candidate & ~active[cells]))
-        left_out, _, _ = self._exact(query, found, idle, query.exclusion_limit)
-        ids = entries.ids
-        return Ranking(
-            ordinals=chosen[hits],
-            ids=tuple(ids[ordinal] for ordinal in chosen[hits].tolist()),
-            scores=scores[hits],
-            parts={name: values[hits] for name, values in parts.items()},
-            exclusions=(
-                *((ids[ordinal], "inactive") for ordinal in left_out.tolist()),
-                *((ids[ordinal], "below_limit") for ordinal in chosen[rest].tolist()),
-            ),
-            excluded={
-                "other_scope": len(entries.ordinals) - seen,
-                "inactive": len(idle),
-                "below_limit": int(np.count_nonzero(served)) - len(chosen[hits]),
-            },
+    def _looked_at(self, found: _Found, ordinals: Integers, matching: int) -> _Best:
+        link = np.zeros(len(ordinals))
+        if self._neighbours.used:
+            link = self._neighbours.best(found.lendable, ordinals)
+        return _Best(ordinals, found.lexical[ordinals], link, matching)
+
+    def _prunable(self, query: Query) -> Priors | None:
+        """What pruning needs to know of the cells, or None where it cannot serve the query."""
+        weights, size = query.weights, len(self._entries)
+        if (
+            size < pruning.LARGE
+            or query.lexical not in pruning.WEIGHED
+            or weights.lexical <= 0.0
+            or min(weights) < 0.0
+            or weights.of_context
+            or self._neighbours.used
+            or len(query.terms) > pruning.TERMS
+            or not self._compiled()
+        ):
+            return None
+        shift = self._shift(query)
+        if abs(shift) > _FAR:
+            return None
+        with np.errstate(over="ignore", under="ignore"):
+            decay = self._decayed(query, size)
+        return Priors(
+            static=self._priors(query, size),
+            static_key=(weights.confidence, weights.importance),
+            decay=decay,
+            decay_key=(query.half_life_seconds, self._origin_us),
+            recency_weight=weights.recency,
+            shift=math.exp2(shift),
+        )
+
+    def _compiled(self) -> bool:
+        if self._pruner is None and not self._without_pruner:
+            try:
+                self._pruner = Pruner(self._postings)
+            except ImportError:
+                self._without_pruner = True
+        return self._pruner is not None
+
+    def _pruned(self, query: Query, priors: Priors, seen: int, count: int) -> tuple[_Best, _Best]:
+        """The same as `_scored`, without a look at every cell that matches."""
+        entries, pruner, size = self._entries, self._pruner, len(self._entries)
+        if pruner is None:
+            raise TypeError("nothing is compiled here")
+        visible: Filter | None = None
+        if entries.retired or seen < len(entries.ordinals):
+            key = (query.viewer, entries.version)
+            if self._packed[0] != (key, size):
+                rows = self._visible.get(
+                    key, size, lambda rows: entries.visible(query.viewer, rows)
+                )
+                self._packed = ((key, size), pruning.packed(rows))
+            visible = self._packed[1]
+        asked = pruner.asked(sorted(set(query.terms)), query.lexical, seen, visible)
+        slack = _SLACK * sum(query.weights)
+
+        def best_of(allowed: Filter | None, wanted: int) -> _Best:
+            found = pruner.best(
+                asked,
+                size,
+                allowed,
+                priors,
+                lexical_weight=query.weights.lexical,
+                count=max(wanted, 1),
+                margin=2.0 * slack,
+            )
+            return _Best(
+                found.ordinals, found.lexical, np.zeros(len(found.ordinals)), found.matching
+            )
+
+        active = None if query.include_inactive else entries.active(query.at_us)
+        if active is None:
+            nothing = np.empty(0)
+            return best_of(visible, count), _Best(np.empty(0, np.int64), nothing, nothing, 0)
+        awake = pruning.packed(active)
+        asleep = pruning.packed(~active)
+        return (
+            best_of(awake if visible is None else awake & visible, count),
+            best_of(asleep if visible is None else asleep & visible, query.exclusion_limit),
         )
 
     def _lexical(self, query: Query, sums: Floats, seen: int, words: int) -> _Found:
@@ -172,7 +284,7 @@ class Searcher:
         linked, crowded = self._linked(query), self._neighbours.crowded
         cells: Cells = slice(0, size)
         if _SPARSE * sum(len(match.cells) for match in matches) < size and not (linked and crowded):
-            cells = np.unique(np.concatenate([match.cells for match in matches]))
+            cells = np.unique(np.concatenate([match.cells for match in matches])).astype(np.int64)
         LEXICAL[query.lexical](matches, collection, cells, sums)
         active = None if query.include_inactive else entries.active(query.at_us)
         lendable = sums
@@ -187,21 +299,12 @@ class Searcher:
         return query.weights.link > 0.0 and self._neighbours.used > 0
 
     def _rough(self, query: Query, found: _Found) -> tuple[Floats, Booleans]:
-        entries, weights, cells = self._entries, query.weights, found.cells
-        size = len(entries)
+        weights, cells, size = query.weights, found.cells, len(self._entries)
         lexical = found.lexical[:-1][cells]
         candidate: Booleans = lexical > 0.0
         rough = weights.lexical * lexical
         if weights.confidence or weights.importance:
-            key = (weights.confidence, weights.importance)
-            rough += self._static.get(
-                key,
-                size,
-                lambda rows: (
-                    weights.confidence * entries.confidence[rows]
-                    + weights.importance * entries.importance[rows]
-                ),
-            )[cells]
+            rough += self._priors(query, size)[cells]
         if weights.recency:
             rough += weights.recency * self._rough_recency(query, cells)
         if weights.link and self._neighbours.used:
@@ -212,36 +315,54 @@ class Searcher:
                 candidate |= near if found.visible is None else near & found.visible[cells]
         return rough, candidate
 
+    def _priors(self, query: Query, size: int) -> Floats:
+        """The confidence and importance of each cell, weighed."""
+        entries, weights = self._entries, query.weights
+        return self._static.get(
+            (weights.confidence, weights.importance),
+            size,
+            lambda rows: (
+                weights.confidence * entries.confidence[rows]
+                + weights.importance * entries.importance[rows]
+            ),
+        )
+
     def _rough_recency(self, query: Query, cells: Cells) -> Floats:
         """2^((observed - origin) / h) is kept, so a search multiplies by 2^((origin - at) / h)."""
-        entries, half_life_us = self._entries, query.half_life_seconds * 1e6
-        if abs(entries.latest_us - self._origin_us) / half_life_us > _NEAR:
-            self._origin_us = entries.latest_us
-        origin = self._origin_us
-        shift = (origin - query.at_us) / half_life_us
+        entries, shift = self._entries, self._shift(query)
         if abs(shift) > _FAR:
             return recency(entries.observed[cells], query.at_us, query.half_life_seconds)
         with np.errstate(over="ignore", under="ignore"):
-            decay = self._decay.get(
-                (query.half_life_seconds, origin),
-                len(entries),
-                lambda rows: np.exp2((entries.observed[rows] - origin) / half_life_us),
-            )[cells]
-            decay = decay * math.exp2(shift)
+            decay = self._decayed(query, len(entries))[cells] * math.exp2(shift)
         return decay if query.at_us >= entries.latest_us else np.minimum(decay, 1.0)
 
+    def _shift(self, query: Query) -> float:
+        """How many half-lives the origin of kept values lies after the query's time."""
+        half_life_us, latest_us = query.half_life_seconds * 1e6, self._entries.latest_us
+        if abs(latest_us - self._origin_us) / half_life_us > _NEAR:
+            self._origin_us = latest_us
+        return (self._origin_us - query.at_us) / half_life_us
+
+    def _decayed(self, query: Query, size: int) -> Floats:
+        """The recency that each cell would have at the origin."""
+        entries, origin = self._entries, self._origin_us
+        half_life_us = query.half_life_seconds * 1e6
+        return self._decay.get(
+            (query.half_life_seconds, origin),
+            size,
+            lambda rows: np.exp2((entries.observed[rows] - origin) / half_life_us),
+        )
+
     def _exact(
-        self, query: Query, found: _Found, ordinals: Integers, count: int
+        self, query: Query, found: _Best, count: int
     ) -> tuple[Integers, Floats, dict[str, Floats]]:
-        """The `count` best of these ordinals in order, with their exact scores and parts."""
+        """The `count` best of these cells in order, with their exact scores and parts."""
         entries = self._entries
+        ordinals, lexical, link = found.ordinals, found.lexical, found.link
         if not count:
-            ordinals = ordinals[:0]
-        link = np.zeros(len(ordinals))
-        if self._neighbours.used:
-            link = self._neighbours.best(found.lendable, ordinals)
+            ordinals, lexical, link = ordinals[:0], lexical[:0], link[:0]
         parts: dict[str, Floats] = {
-            "lexical": found.lexical[ordinals],
+            "lexical": lexical,
             "confidence": entries.confidence[ordinals],
             "importance": entries.importance[ordinals],
             "recency": recency(entries.observed[ordinals], query.at_us, query.half_life_seconds),
@@ -251,9 +372,12 @@ class Searcher:
         ids, names = entries.ids, ordinals.tolist()
         places = best(scores, entries.prefixes[ordinals], lambda place: ids[names[place]], count)
         order = np.array(places, np.int64)
-        chosen = {name: values[order] for name, values in parts.items()}
-        return ordinals[order], scores[order], chosen
+        return (
+            ordinals[order],
+            scores[order],
+            {name: values[order] for name, values in parts.items()},
+        )
 
 
 def _ordinals(cells: Cells, places: Integers) -> Integers:
-    return places if isinstance(cells, slice) else cells[places]
+    return places if isinstance(cells, slice) else cells[places].astype(np.int64)

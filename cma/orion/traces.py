@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cma.orion.cells import Cell
+from cma.orion.scoring import CONTEXT_PARTS, EVERY_PART
 from cma.values.identity import canonical_of_checked, identifier
 from cma.values.validation import Value, trusted
 
@@ -27,13 +28,30 @@ Weight = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
 class Coefficients(Value):
-    """The weight of each part of a score. The defaults are hand-set and sum to 1."""
+    """The weight of each part of a score. The defaults are hand-set and sum to 1.
+
+    Those from `two_links` on are no parts of the paper's score and weigh nothing unless they are
+    set; `cma.orion.surroundings` says what each is.
+    """
 
     lexical: Weight = 0.6
     confidence: Weight = 0.1
     importance: Weight = 0.1
     recency: Weight = 0.1
     link: Weight = 0.1
+    two_links: Weight = 0.0
+    reply: Weight = 0.0
+    session: Weight = 0.0
+    bigrams: Weight = 0.0
+    speaker: Weight = 0.0
+    statement: Weight = 0.0
+    month: Weight = 0.0
+    moment: Weight = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts that count here: the paper's five, and what is set of the others."""
+        return PART_NAMES + tuple(name for name in CONTEXT_PARTS if getattr(self, name))
 
 
 class Retrieval(Value):
@@ -43,7 +61,7 @@ class Retrieval(Value):
     which recency has fallen to one half.
     """
 
-    analyser: Literal["unicode", "english"] = "unicode"
+    analyser: Literal["unicode", "english", "dialogue"] = "unicode"
     lexical: Literal["overlap", "idf_overlap", "jaccard", "bm25"] = "overlap"
     coefficients: Coefficients = Coefficients()
     half_life_seconds: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] = 604_800.0
@@ -108,7 +126,7 @@ class RecallTrace(Value):
         weights = self.retrieval.coefficients
         gains = {
             name: getattr(weights, name) * (first.parts[name] - second.parts[name])
-            for name in PART_NAMES
+            for name in weights.names
         }
         told = ", ".join(
             f"{name} {gain:+.6f}"
@@ -149,7 +167,9 @@ def trace_record(fields: dict[str, Any]) -> dict[str, Any]:
         "query": fields["query"],
         "retrieval": {
             "analyser": retrieval.analyser,
-            "coefficients": {name: repr(getattr(coefficients, name)) for name in PART_NAMES},
+            "coefficients": {
+                name: repr(getattr(coefficients, name)) for name in coefficients.names
+            },
             "half_life_seconds": repr(retrieval.half_life_seconds),
             "lexical": retrieval.lexical,
         },
@@ -183,7 +203,9 @@ def trace_of_record(record: dict[str, Any]) -> RecallTrace:
                 cell=hit["cell"],
                 revision=hit["revision"],
                 score=float(hit["score"]),
-                parts={name: float(hit["parts"][name]) for name in PART_NAMES},
+                parts={
+                    name: float(hit["parts"][name]) for name in EVERY_PART if name in hit["parts"]
+                },
             )
             for hit in record["hits"]
         ),

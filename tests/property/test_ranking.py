@@ -67,7 +67,9 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Any]]:
 WEIGHTS = st.one_of(
     st.just(Weights()),
     st.just(Weights(1.0, 0.0, 0.0, 0.0, 0.0)),
-    st.builds(Weights, *[st.sampled_from([-1.0, -0.3, 0.0, 0.1, 0.6, 1.0])] * 5),
+    st.tuples(*[st.sampled_from([-1.0, -0.3, 0.0, 0.1, 0.6, 1.0])] * 5).map(
+        lambda five: Weights(*five)
+    ),
 )
 QUESTIONS = st.fixed_dictionaries(
     {

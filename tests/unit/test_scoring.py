@@ -77,7 +77,7 @@ def test_the_total_is_added_from_left_to_right() -> None:
     parts = {name: np.array([0.1 * (i + 1)]) for i, name in enumerate(PARTS)}
     weights = Weights(0.7, 0.1, 1e-9, -0.3, 0.2)
     by_hand = weights[0] * 0.1
-    for weight, name in zip(weights[1:], PARTS[1:], strict=True):
+    for weight, name in zip(weights[1 : len(PARTS)], PARTS[1:], strict=True):
         by_hand = by_hand + weight * float(parts[name][0])
     assert total(weights, parts).tolist() == [by_hand]
 

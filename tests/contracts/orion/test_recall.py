@@ -98,7 +98,8 @@ def test_a_score_is_the_sum_of_its_parts(memory, ann, remember, hold, weighing, 
         scores = [hit.score for hit in recollection.hits]
         assert scores == sorted(scores, reverse=True)
     defaults = memory.retrieval.coefficients.model_dump()
-    assert defaults == dict(zip(PARTS, (0.6, 0.1, 0.1, 0.1, 0.1), strict=True))
+    told = dict(zip(PARTS, (0.6, 0.1, 0.1, 0.1, 0.1), strict=True))
+    assert defaults == dict.fromkeys(defaults, 0.0) | told
 
 
 @pytest.mark.contract("O34")

@@ -1,0 +1,163 @@
+"""Pruning against the one-cell-at-a-time oracle: every store here is large enough for it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cma.orion import bitmaps, pruning
+from cma.orion.index import NEVER, Entry, Index, Weights
+from tests.property import oracle
+from tests.property.test_ranking import ASKED, AT, HOUR, QUESTIONS, build, cell_id, histories, rows
+
+numba = pytest.importorskip("numba")
+
+
+WEIGHTS = st.tuples(st.sampled_from([0.1, 0.6, 1.0]), *[st.sampled_from([0.0, 0.1, 1.0])] * 4).map(
+    lambda five: Weights(*five)
+)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Prune from the first cell on, with few rows and little room; count what was pruned."""
+    calls: list[int] = []
+    honest = pruning.Pruner.best
+
+    def counted(self: pruning.Pruner, asked: pruning.Asked, *rest: Any, **more: Any) -> Any:
+        calls.append(len(asked.slots))
+        return honest(self, asked, *rest, **more)
+
+    monkeypatch.setattr(pruning.Pruner, "best", counted)
+    monkeypatch.setattr(pruning, "LARGE", 0)
+    monkeypatch.setattr(pruning, "_COMMON_LEAST", 1)
+    monkeypatch.setattr(pruning, "_ROOM", 3)
+    return calls
+
+
+@given(histories(), ASKED, QUESTIONS, WEIGHTS)
+@settings(max_examples=200, deadline=None)
+def test_any_history_gives_what_scoring_every_cell_gives(
+    steps: list[tuple[str, Any]], asked: list[str], question: dict[str, Any], weights: Weights
+) -> None:
+    question = {**question, "weights": weights}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pruning, "LARGE", 0)
+        patch.setattr(pruning, "_COMMON_LEAST", 1)
+        patch.setattr(pruning, "_COMMON_SHARE", 4)
+        index, store = build([step for step in steps if step[0] != "link"])
+        result = index.search(asked, **question)
+        expected = oracle.rank(store, asked, **question)
+        assert rows(result) == expected.hits
+        assert list(result.exclusions) == expected.exclusions
+        assert result.excluded == expected.excluded
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_growing_stores(seed: int, eager: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(pruning, "_COMMON_SHARE", chance.choice([1, 4, 64, 10**6]))
+    monkeypatch.setattr(bitmaps, "_MOST", chance.choice([1, 2, 256]))
+    index, store = Index(), oracle.OracleStore()
+    words = [f"t{i}" for i in range(chance.choice([4, 30, 200]))]
+    for _ in range(4):
+        for _ in range(chance.choice([1, 5, 120])):
+            entry = random_entry(chance, len(store.cells), words)
+            index.add_many([entry])
+            store.cells[entry.id] = entry
+        for _ in range(chance.choice([0, 1, 20])):
+            old = chance.choice(list(store.cells.values()))
+            entry = old._replace(terms=chance.sample(words, 3), revision=old.revision + 1)
+            index.replace(entry)
+            store.cells[entry.id] = entry
+        for _ in range(8):
+            size = chance.choice([1, 2, 5, 8, 12, 20])
+            asked = [chance.choice([*words, "unknown"]) for _ in range(size)]
+            question = random_question(chance)
+            result, expected = (
+                index.search(asked, **question),
+                oracle.rank(store, asked, **question),
+            )
+            assert rows(result) == expected.hits
+            assert list(result.exclusions) == expected.exclusions
+            assert result.excluded == expected.excluded
+    assert len(eager) >= 8  # others ask from so far away that nothing can be kept
+
+
+def random_entry(chance: random.Random, number: int, words: list[str]) -> Entry:
+    return Entry(
+        id=cell_id(number),
+        revision=1,
+        scope=chance.choice([0, 0, 0, 1, 2]),
+        confidence=chance.choice([0.0, 0.25, 1.0]),
+        importance=chance.choice([0.5, 0.5, 0.1]),
+        observed_us=AT + int(chance.gauss(0.0, 1.0) * HOUR * 10 ** chance.randint(0, 3)),
+        terms=[chance.choice(words[: chance.choice([2, len(words)])]) for _ in range(6)],
+        expires_us=chance.choice([NEVER] * 8 + [AT - 1, AT + 1]),
+        inactive=chance.random() < 0.05,
+    )
+
+
+def random_question(chance: random.Random) -> dict[str, Any]:
+    return {
+        "viewer": chance.choice([(0,), (0, 1), (0, 1, 2), (2,), (5,)]),
+        "at_us": AT + chance.choice([-1000, 0, 0, 3, 10**5]) * HOUR,
+        "limit": chance.choice([1, 2, 5, 40]),
+        "lexical": chance.choice(["overlap", "idf_overlap"]),
+        "weights": chance.choice(
+            [
+                Weights(),
+                Weights(1.0, 0.0, 0.0, 0.0, 0.0),
+                Weights(0.1, *(chance.choice([0.0, 0.1, 1.0]) for _ in range(4))),
+            ]
+        ),
+        "half_life_seconds": chance.choice([3600.0, 604800.0]),
+        "include_inactive": chance.random() < 0.3,
+        "exclusion_limit": chance.choice([0, 2, 20]),
+    }
+
+
+def test_a_large_index_answers_as_it_does_without_a_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    size, words = pruning.LARGE + 500, 400
+    shares = 1.0 / np.arange(1, words + 1)
+    drawn = rng.choice(words, size=(size, 6), p=shares / shares.sum()).tolist()
+    entries = [
+        Entry(cell_id(i), 1, 0, 1.0, 0.5, AT + i * HOUR // 60, [f"w{w}" for w in row])
+        for i, row in enumerate(drawn)
+    ]
+    with_compiler, without = Index(), Index()
+    for index in (with_compiler, without):
+        index.add_many(entries)
+    without._searcher._without_pruner = True
+    for lexical in ("overlap", "idf_overlap"):
+        for row in rng.choice(words, size=(40, 5), p=shares / shares.sum()).tolist():
+            one, other = (
+                index.search([f"w{w}" for w in row], viewer=(0,), at_us=AT, limit=10,
+                             lexical=lexical)
+                for index in (with_compiler, without)
+            )  # fmt: skip
+            assert rows(one) == rows(other)
+            assert one.exclusions == other.exclusions
+            assert one.excluded == other.excluded
+    assert with_compiler._searcher._pruner is not None
+    assert without._searcher._pruner is None
+    # Without numba no pruner can be made, and the same way is taken.
+    monkeypatch.setattr(pruning.Pruner, "__init__", refuse)
+    alone = Index()
+    alone.add_many(entries)
+    assert rows(alone.search(["w1", "w7"], viewer=(0,), at_us=AT, limit=5)) == rows(
+        with_compiler.search(["w1", "w7"], viewer=(0,), at_us=AT, limit=5)
+    )
+    assert alone._searcher._without_pruner
+
+
+def refuse(*_: Any) -> None:
+    raise ImportError("no compiler here")
