@@ -33,6 +33,7 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=retrieval data=cranfield
 	$(RUN) -m experiments experiment=coefficient_sweep data=locomo
 	$(RUN) -m experiments experiment=version_ladder data=locomo
+	$(RUN) -m experiments experiment=scale
 	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
 
 test: $(INSTALLED) check ## run the checks and all tests

@@ -6,7 +6,7 @@ What is asked is checked here; `experiments.sweeping` does the work, and is impo
 from __future__ import annotations
 
 from cma.orion.analysis import ANALYSERS
-from cma.orion.scoring import LEXICAL, PARTS
+from cma.orion.scoring import EVERY_PART, LEXICAL
 from experiments import ranges, retrieval
 from experiments.data.conversations import Corpus
 from experiments.evaluation import METRICS
@@ -37,7 +37,7 @@ def check(settings: Settings) -> None:
     ranges.above("sweep.high", asked.high, asked.low, WEIGHT_LIMIT)
     ranges.whole("sweep.sample", asked.sample, 0, SAMPLE_LIMIT)
     ranges.whole("sweep.threads", asked.threads, 0, THREADS_LIMIT)
-    ranges.names("sweep.parts", asked.parts, [name for name in PARTS if name != MEASURE])
+    ranges.names("sweep.parts", asked.parts, [name for name in EVERY_PART if name != MEASURE])
     if not asked.parts or len(set(asked.parts)) != len(asked.parts):
         raise UsageError(f"sweep.parts={asked.parts}: name at least one part, and each once")
     least = {"grid": 2 ** len(asked.parts), "simplex": len(asked.parts) + 1}.get(asked.design, 1)

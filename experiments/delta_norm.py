@@ -78,7 +78,7 @@ def figures_of(found: Diagnosis, rows: pd.DataFrame) -> dict[str, Figure]:
         "delta.full.location2": Figure(round(found.norm("full", 1), DIGITS), "norm", 1),
         "delta.no_memory.max": Figure(found.silent_max, "norm", silent),
         "delta.trainable_base_parameters": Figure(found.trainable, "count", found.parameters),
-        "delta.base_gradients": Figure(found.gradients, "count", found.parameters),
+        "delta.base_gradients": Figure(found.gradients, "tensors", found.tensors),
         "delta.fingerprint_unchanged": Figure(int(found.unchanged), "boolean", 1),
         "delta.silent_logits_equal": Figure(int(found.silent_equal), "boolean", 1),
     }

@@ -32,12 +32,16 @@ CUPS = 2
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What one model showed. rows: one a condition and site, with the norms as they were."""
+    """What one model showed. rows: one a condition and site, with the norms as they were.
+
+    gradients: of the base model's `tensors` parameter tensors, how many have one.
+    """
 
     rows: tuple[dict[str, Any], ...]
     context: ContextVectors
     trainable: int
     parameters: int
+    tensors: int
     gradients: int
     unchanged: bool
     silent_equal: bool
@@ -131,6 +135,7 @@ def diagnose(
         context=context,
         trainable=trainable,
         parameters=parameters,
+        tensors=sum(1 for _ in runtime.model.parameters()),
         gradients=gradients,
         unchanged=True,
         silent_equal=all(equal[name] for name in silent),

@@ -17,6 +17,7 @@ from experiments import (
     models,
     recovery,
     retrieval,
+    scale,
     version_ladder,
 )
 from experiments.data.conversations import Corpus
@@ -106,6 +107,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=True,
         check=coefficient_sweep.check,
         run=lambda settings, corpus, _: coefficient_sweep.run(settings, _given(corpus)),
+    ),
+    "scale": Experiment(
+        sections=("scale",),
+        needs_corpus=False,
+        check=scale.check,
+        run=lambda settings, _, __: scale.run(settings),
     ),
     "version_ladder": Experiment(
         sections=("data", "evaluation", "ladder"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import bm25s
@@ -77,17 +77,10 @@ def retrieval(
 
 def retrieval_of(settings: RetrievalSettings, analyser: str) -> Retrieval:
     """Return the hand-set recall of the `retrieval` group under one analyser."""
-    weights = settings.coefficients
     return retrieval(
         analyser,
         settings.lexical,
-        Coefficients(
-            lexical=weights.lexical,
-            confidence=weights.confidence,
-            importance=weights.importance,
-            recency=weights.recency,
-            link=weights.link,
-        ),
+        Coefficients.model_validate(asdict(settings.coefficients)),
         settings.half_life_seconds,
     )
 

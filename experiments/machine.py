@@ -29,6 +29,7 @@ PACKAGES = (
     "regex",
     "safetensors",
     "scipy",
+    "tantivy",
     "torch",
     "transformers",
 )

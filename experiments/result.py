@@ -40,7 +40,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that an experiment found out; only `measured` differs from machine to machine."""
+    """Everything that an experiment found out; what is `measured` alone may differ."""
 
     figures: Mapping[str, Figure] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -49,6 +49,8 @@ class Result:
     notes: tuple[str, ...] = ()
     measured: Mapping[str, Figure] = field(default_factory=dict)
     """Figures of this machine and moment, such as seconds: they go to `machine.json`."""
+    measured_tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """Tables of them; each becomes `<name>.csv` too, and its digest goes to `machine.json`."""
 
 
 def _rounded(value: float) -> float:

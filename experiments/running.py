@@ -74,14 +74,14 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
         _log.warning("%s was changed after its run, so it runs again", place / "result.json")
     started = datetime.now(UTC)
     failure: Exception | None = None
-    measured: dict[str, Any] = {}
+    measured: dict[str, Any] = {"figures": {}, "table_digests": {}}
     with runs.prepared(place) as folder:
         with _logged(folder):
             _log.info("experiment=%s run=%s", settings.experiment, identity.run_id)
             try:
                 result = experiment.run(settings, corpus, folder)
                 runs.write_result(folder, identity, result)
-                measured = {key: each.as_dict() for key, each in sorted(result.measured.items())}
+                measured = runs.write_measured(folder, result)
             except Exception as error:
                 failure = error
                 trace = "".join(traceback.format_exception(error))
@@ -91,8 +91,7 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
         device = settings.model.device if "model" in experiment.sections else "cpu"
         described = machine.describe(runs.ROOT, started, finished, device=device)
         described["overrides"] = [each for each in overrides if not _names_a_place(each)]
-        described["figures"] = measured
-        runs.write_json(folder / "machine.json", described)
+        runs.write_json(folder / "machine.json", described | measured)
     if failure is not None:
         raise RunFailedError(
             f"{settings.experiment} failed: {type(failure).__name__}: {failure} "

@@ -3,8 +3,9 @@
 Rules:
 - The run id is derived from experiment, settings, sources and data: the same question has one
   place.
-- `result.json`, `config.yaml` and the tables are deterministic; `machine.json` and `log.txt` hold
-  what is not. None holds a host name, a user name or an absolute path.
+- `result.json`, `config.yaml` and the tables that it lists are deterministic; `machine.json`, the
+  tables that it lists, and `log.txt` hold what is not. None holds a host name, a user name or an
+  absolute path.
 - A run is prepared in a hidden folder beside its place and renamed into it, failed runs too.
 - Only a run whose result says `ok` and which, tables and `result.json` itself, still has the
   recorded digests is reused; results of before there was a `result_digest` need not have one.
@@ -24,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from experiments import leftovers
@@ -93,16 +95,15 @@ def finished(place: Path, identity: Identity) -> bool:
     """Tell whether `place` holds a whole, successful run of exactly this identity."""
     try:
         result = json.loads((place / "result.json").read_bytes())
+        machine = json.loads((place / "machine.json").read_bytes())
+        digests = {**result["table_digests"], **machine.get("table_digests", {})}
         return (
             result["format"] == FORMAT
             and result["status"] == "ok"
             and result["run_id"] == identity.run_id
             and result["config_hash"] == identity.config_hash
             and intact(result)
-            and all(
-                _file_digest(place / name) == digest
-                for name, digest in result["table_digests"].items()
-            )
+            and all(_file_digest(place / name) == digest for name, digest in digests.items())
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
@@ -160,11 +161,7 @@ def _unwritable(folder: Path, error: OSError) -> UsageError:
 
 def write_result(folder: Path, identity: Identity, result: Result) -> None:
     """Write a successful run's files, `result.json` last."""
-    digests: dict[str, str] = {}
-    for name, table in result.tables.items():
-        file = folder / f"{name}.csv"
-        table.round(DIGITS).to_csv(file, index=False, lineterminator="\n")
-        digests[file.name] = _file_digest(file)
+    digests = _tables(folder, result.tables)
     _write(
         folder,
         identity,
@@ -175,6 +172,14 @@ def write_result(folder: Path, identity: Identity, result: Result) -> None:
         data=[asdict(record) for record in result.data],
         notes=list(result.notes),
     )
+
+
+def write_measured(folder: Path, result: Result) -> dict[str, Any]:
+    """Write the tables of what this machine took; return what `machine.json` says of it all."""
+    return {
+        "figures": {key: each.as_dict() for key, each in sorted(result.measured.items())},
+        "table_digests": _tables(folder, result.measured_tables),
+    }
 
 
 def write_failure(folder: Path, identity: Identity, error: BaseException) -> None:
@@ -230,6 +235,16 @@ def _write(
         "notes": notes,
     }
     write_json(folder / "result.json", content | {"result_digest": _digest(content)})
+
+
+def _tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """Write tables as CSV; return the digest of each file by its name."""
+    digests: dict[str, str] = {}
+    for name, table in tables.items():
+        file = folder / f"{name}.csv"
+        table.round(DIGITS).to_csv(file, index=False, lineterminator="\n")
+        digests[file.name] = _file_digest(file)
+    return digests
 
 
 def _replace(folder: Path, place: Path) -> None:

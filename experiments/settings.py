@@ -71,13 +71,21 @@ class DataSettings:
 
 @dataclass
 class CoefficientSettings:
-    """Weights of the five parts of a score."""
+    """Weights of the paper's five parts of a score, and of those that look around a cell."""
 
     lexical: float = 0.6
     confidence: float = 0.1
     importance: float = 0.1
     recency: float = 0.1
     link: float = 0.1
+    two_links: float = 0.0
+    reply: float = 0.0
+    session: float = 0.0
+    bigrams: float = 0.0
+    speaker: float = 0.0
+    statement: float = 0.0
+    month: float = 0.0
+    moment: float = 0.0
 
 
 @dataclass
@@ -209,7 +217,7 @@ class SweepSettings:
 
     design: str = "line_search"
     """grid, simplex, random, sobol; line_search goes on from Sobol points."""
-    points: int = 2000
+    points: int = 10_000
     """Coefficient vectors, at most."""
     objective: str = "recall@10"
     analyser: str = "english"
@@ -225,6 +233,25 @@ class SweepSettings:
     """Settings that are recalled one question after another, for the speed-up."""
     threads: int = 0
     """Threads that count ranks (0: one for each processor)."""
+
+
+@dataclass
+class ScaleSettings:
+    """Sizes that `scale` builds, the texts that it makes, and how long it asks."""
+
+    cells: list[int] = field(default_factory=lambda: [1_000, 10_000, 100_000])
+    """Sizes, each measured by itself."""
+    vocabulary: int = 50_000
+    terms: int = 12
+    """Words of a cell."""
+    query_terms: int = 8
+    queries: int = 200
+    """Questions of each mix."""
+    checked: int = 20
+    """Questions of each mix whose answers are held against brute force."""
+    engines: list[str] = field(default_factory=lambda: ["cma", "bm25s", "tantivy", "fts5"])
+    patience_seconds: float = 10.0
+    """An engine that has answered for so long is asked no more questions of that mix."""
 
 
 @dataclass
@@ -251,6 +278,7 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     delta: DeltaSettings = field(default_factory=DeltaSettings)
     task_gain: TaskGainSettings = field(default_factory=TaskGainSettings)
+    scale: ScaleSettings = field(default_factory=ScaleSettings)
     transfer: TransferSettings = field(default_factory=TransferSettings)
     ladder: LadderSettings = field(default_factory=LadderSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)

@@ -16,8 +16,14 @@ Examples
       run the contract tests and tally them by contract id
   python -m experiments experiment=failure_matrix
       inject every documented fault and see that the required response comes
+  python -m experiments experiment=recovery
+      damage a snapshot in every bit and cut it to every length (three minutes)
+  python -m experiments experiment=explain
+      one delivery told backwards from its receipt to the audit records
   python -m experiments experiment=delta_norm
-      what one claim does to a frozen model of Qwen3-0.6B's shape (two minutes, 4 GB)
+      what one claim does to a frozen model of Qwen3-0.6B's shape (three minutes, 4 GB)
+  python -m experiments experiment=model_transfer
+      the same demands on small models of eight families
   python -m experiments experiment=delta_norm model=qwen3_0_6b model.place=/folder/with/weights
       the same on real weights
   python -m experiments experiment=version_ladder
@@ -40,6 +46,10 @@ Examples
       ten thousand settings of the coefficients in seconds, judged on conversations left out
   python -m experiments experiment=coefficient_sweep sweep.objective=ndcg@10
       the best coefficients by exact line searches, for another objective
+  python -m experiments experiment=scale
+      latency and memory of growing stores beside other engines (a minute)
+  python -m experiments experiment=scale scale.cells=[1000000]
+      the same at a million cells (minutes)
   python -m experiments experiment=retrieval store=kept
       keep the filled stores in the run directory, for `cma recall` and `cma explain`
   python -m experiments experiment=retrieval resume=false

@@ -67,14 +67,35 @@ ABOUT: Mapping[str, About] = {
         "the public interface, then asked for again, restored from a snapshot, and built anew by "
         "another process.",
         limits=("Five nodes show the rules of the graph and nothing about large ones.",),
-        order=2,
+        order=4,
+    ),
+    "coefficient_sweep": About(
+        title="Coefficients swept",
+        asked="Which coefficients recall best, how much are they worth on conversations that had "
+        "no say in them, and how flat is the ground around them? The parts of every candidate are "
+        "taken once from the store's own index; then thousands of settings are ranked in arrays. "
+        "Each conversation is judged with what was chosen on the others.",
+        limits=(
+            (
+                "Only the coefficients are held out: analyser, lexical function, parts and ranges "
+                "were chosen with all conversations in view."
+            ),
+            (
+                "Intervals resample questions within the given conversations; other conversations "
+                "may differ more."
+            ),
+            "Seconds and speed-up are of the machine named below and of that moment.",
+            "This measures finding evidence and says nothing about answering the question.",
+        ),
+        order=8,
     ),
     "version_ladder": About(
         title="The version ladder",
         asked="What does each version add? The same questions are put to lexical recall alone "
-        "(Orion), to recall whose hits bring their neighbours in an episode's frame (+ Trifid), to "
-        "one that also finds claims, which bring their sources (+ Lagoon), and to packets "
-        "(+ Rosette). Judged is the share of a question's evidence turns that fits a token budget.",
+        "(Orion, by the strongest of its scorers: see the notes), to recall whose hits bring their "
+        "neighbours in an episode's frame (+ Trifid), to one that also finds claims, which bring "
+        "their sources (+ Lagoon), and to packets (+ Rosette). Judged is the share of a question's "
+        "evidence turns that fits a token budget.",
         limits=(
             (
                 "The claims come from a plain rule and are approved by rule: what a person or a "
@@ -102,7 +123,7 @@ ABOUT: Mapping[str, About] = {
             ),
             "Delivered means handed over by the library; what a model made of it is not seen here.",
         ),
-        order=7,
+        order=3,
     ),
     "recovery": About(
         title="Damaged snapshots",
@@ -115,7 +136,7 @@ ABOUT: Mapping[str, About] = {
                 "digests makes another snapshot; compare its digest with one kept elsewhere."
             ),
         ),
-        order=6,
+        order=2,
     ),
     "delta_norm": About(
         title="The frozen-model diagnostic",
@@ -125,12 +146,9 @@ ABOUT: Mapping[str, About] = {
         "gradients and trainable parameters watched.",
         limits=(
             "A boundary of intervention and no result about any task.",
-            (
-                "Adapter weights are drawn from a seed, since the paper's are unpublished; sizes "
-                "of norms cannot be compared."
-            ),
+            "Adapter weights are drawn from a seed, since the paper's are unpublished.",
         ),
-        order=3,
+        order=5,
     ),
     "model_transfer": About(
         title="The diagnostic over model families",
@@ -138,7 +156,7 @@ ABOUT: Mapping[str, About] = {
         "weights are built from each family's own code, and asked for all that the diagnostic "
         "states.",
         limits=("Seeded weights of toy size: this shows that the path fits, and no more.",),
-        order=4,
+        order=6,
     ),
     "task_gain": About(
         title="Does served memory change answers?",
@@ -150,7 +168,23 @@ ABOUT: Mapping[str, About] = {
             "Generated facts in a vocabulary of some fifty words, and a model of toy size.",
             "The adapter is trained for this task; the paper's adapter is unpublished.",
         ),
-        order=5,
+        order=7,
+    ),
+    "scale": About(
+        title="Growing stores",
+        asked="What does a growing store cost to build, open, append to, hold in memory and ask? "
+        "Cells of words from a Zipf-like vocabulary, from thousands to millions, beside bm25s, "
+        "tantivy and SQLite FTS5 in one run with one thread.",
+        limits=(
+            "Generated words: natural text has other frequencies, and longer cells.",
+            (
+                "The peers rank by BM25 and keep no ids, confidences, times, scopes or audit; CMA "
+                "ranks by the paper's score and does."
+            ),
+            "The cells have no links. With links, every cell that matches is scored.",
+            "Times are of one machine at one moment; compare the engines, not the machines.",
+        ),
+        order=10,
     ),
 }
 """In the order of the page, by `order`."""

@@ -59,7 +59,8 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
             {"case": "Fault", "injected": "What was injected", "required": "Required",
              "observed": "Observed", "passed": "As required"},
             caption="Required: reject a change, preserve what is there, or fail closed (refuse "
-            "whole). Rows that fell short come first.",
+            "whole). In the picture, grown: something was admitted as required, so the store's "
+            "digest changed; elsewhere it may not. Rows that fell short come first.",
         ),
         table(
             f"{anchor}-evidence", "Digests and failure records", shown,
@@ -157,7 +158,7 @@ def _fill(mark: str, text: str, theme: Theme) -> tuple[str, str]:
 def _finding(rows: Sequence[Row], failed: Sequence[Row]) -> str:
     text = (
         f"{len(rows) - len(failed)} of {len(rows)} injected faults got the required response, with "
-        "nothing else changed."
+        "nothing else changed in the store."
     )
     if failed:
         text += f" FAILED: {', '.join(_words(row['case']) for row in failed)}."

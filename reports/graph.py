@@ -72,7 +72,8 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
             "governance from a decision to what its conflict is about.",
         ),
         table(
-            f"{anchor}-ways", "The graph seen in several ways", ways,
+            f"{anchor}-ways", "The graph seen in several ways",
+            [{**row, "same": "yes" if row["same"] == "True" else "NO"} for row in ways],
             {"way": "Way", "same": "Same graph and orders", "starts": "Starts",
              "digest": "Digest of the graph"},
         ),
@@ -175,11 +176,12 @@ def _hexagon(row: Mapping[str, str]) -> Hexagon:
 def _finding(nodes: Rows, edges: Rows, ways: Rows) -> str:
     scales = len({row["scale"] for row in nodes})
     kinds = len({row["adjacency"] for row in edges})
-    reached = min(int(row["reached"]) for row in nodes)
+    fewest = min(int(row["reached"]) for row in nodes)
+    reached = "all" if fewest == len(nodes) else f"at least {fewest} of {len(nodes)}"
     same = sum(row["same"] == "True" for row in ways)
     return (
         f"{len(nodes)} nodes of {scales} scales, joined by {kinds} types of adjacency; from every "
-        f"start at least {reached} of {len(nodes)} are reached in one order; "
+        f"start {reached} are reached, each time in the same order; "
         f"{same} of {len(ways)} ways of seeing the graph agree."
     )
 

@@ -24,6 +24,8 @@ STYLES: Mapping[str, tuple[str, str]] = {
 }
 HEADLINE = 1024
 PACKINGS = {"text": "bare text", "packet": "packet", "none": "first ten cells"}
+MEANS = {"tokens": "Tokens used", "cells_served": "Cells served", "turns_served": "Turns served",
+         "claims_served": "Claims served"}  # fmt: skip
 IN_PACKETS = "in Rosette's packing"
 LABEL_GAP = 0.05
 
@@ -57,6 +59,7 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
         _recall(values, anchor),
         _gains(gains, anchor),
         _by_category(gains, anchor),
+        *_costs(run, anchor),
         *_as_they_are(run, anchor),
     )
     return finding(values, gains, name), tables, (plot(values, anchor, name),)
@@ -210,9 +213,6 @@ def _by_category(gains: Sequence[Value], anchor: str) -> Table:
 def _as_they_are(run: Run, anchor: str) -> list[Table]:
     found = []
     for stem, title, caption, folded in (
-        ("costs", "What each version keeps and serves",
-         "Cells, frames, proposals and claims are in the stores; the rest are means a question.",
-         False),
         ("versions", "The six versions and their rungs",
          "A version without a rung here has nothing that this question could measure.", True),
         ("ladder", "Every value", "Budget 0: recall@10, which has none.", True),
@@ -224,6 +224,30 @@ def _as_they_are(run: Run, anchor: str) -> list[Table]:
                 table(f"{anchor}-{stem}", title, rows, heads, caption=caption, folded=folded)
             )
     return found
+
+
+def _costs(run: Run, anchor: str) -> list[Table]:
+    rows = run.table("costs.csv")
+    if not rows:
+        return []
+    shown = [
+        {
+            **row,
+            "rung": NAMES.get(row["rung"], row["rung"]),
+            "packing": PACKINGS.get(row["packing"], row["packing"]),
+            **{key: f"{float(row[key]):.2f}" for key in MEANS},
+        }
+        for row in rows
+    ]
+    heads = {"rung": "Version", "packing": "Handed over as", "budget": "Budget (tokens)"}
+    heads |= {key: key.capitalize() for key in ("cells", "frames", "claims")} | MEANS
+    return [
+        table(
+            f"{anchor}-costs", "What each version keeps and serves", shown, heads | {"n": "n"},
+            caption="Cells, frames and claims are in the stores, each claim a proposal approved by "
+            "rule; what follows is a mean over n questions.",
+        )
+    ]  # fmt: skip
 
 
 def _ladder(values: Sequence[Value]) -> Sequence[Value]:

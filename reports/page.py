@@ -22,6 +22,7 @@ from reports.figures import Gathered
 from reports.plots import DARK, LIGHT, Plot
 from reports.sections import Section
 from reports.tables import Table, table
+from reports.tally import VERSIONS
 from reproductions.judge import Judgement, Verdict
 from reproductions.judged import JudgedClaims, shown_measured, shown_value
 
@@ -72,7 +73,7 @@ def render(
         style=style,
         script=script,
         policy=_policy(style, script),
-        cards=[*cards(gathered.figures, _other_settings(sections)), *_claims_card(judged)],
+        cards=[*_claims_card(judged), *cards(gathered.figures, _other_settings(sections))],
         headlines=_headlines(sections),
         sections=sections,
         claims=_claims(judged, sections) if judged else None,
@@ -90,16 +91,7 @@ def cards(
 
     `other_settings` holds the overrides of runs that were made with other settings, by run.
     """
-    found = []
-    for key, label in (
-        ("contracts.orion", "Orion contracts passed"),
-        ("contracts.trifid", "Trifid contracts passed"),
-    ):
-        if key in figures:
-            entry = figures[key]
-            whole = f" / {entry['n']:g}" if "n" in entry else ""
-            detail = "tests counted by contract" + _with(other_settings, entry)
-            found.append(Card(label, f"{entry['value']:g}{whole}", detail, key))
+    found = _contracts_card(figures, other_settings)
     data = next(
         (name for name in ("locomo", "generated") if f"{name}.recall10.overlap" in figures), ""
     )
@@ -120,6 +112,26 @@ def cards(
     return found
 
 
+def _contracts_card(
+    figures: Mapping[str, Mapping[str, Any]], other_settings: Mapping[str, str]
+) -> list[Card]:
+    """Return one card of all contracts, its detail by version."""
+    entries = {
+        name: figures[f"contracts.{name}"]
+        for name in VERSIONS
+        if f"contracts.{name}" in figures and "n" in figures[f"contracts.{name}"]
+    }
+    if not entries:
+        return []
+    passed, whole = (sum(entry[key] for entry in entries.values()) for key in ("value", "n"))
+    told = ", ".join(
+        f"{name.capitalize()} {entry['value']:g} of {entry['n']:g}"
+        for name, entry in entries.items()
+    )
+    detail = told + _with(other_settings, next(iter(entries.values())))
+    return [Card("Contract tests passed", f"{passed:g} / {whole:g}", detail, "contracts")]
+
+
 def _other_settings(sections: Sequence[Section]) -> dict[str, str]:
     return {
         dict(section.facts).get("Run", ""): section.other_settings
@@ -134,14 +146,15 @@ def _with(other_settings: Mapping[str, str], entry: Mapping[str, Any]) -> str:
 
 
 def _claims_card(judged: JudgedClaims | None) -> list[Card]:
-    """Return the card of the claims that were seen to hold."""
+    """Return the card of the claims that were seen to hold, with how each kind was seen."""
     if judged is None:
         return []
     counts = Counter(row.verdict for row in judged.claims)
     total = len(judged.claims)
     held = total - counts[Verdict.NOT_RUN] - counts[Verdict.FAILED]
-    detail = f"{counts[Verdict.FAILED]} failed, {counts[Verdict.NOT_RUN]} not run here"
-    return [Card("Claims seen to hold", f"{held} / {total}", detail, "claims.total")]
+    shown = (verdict for verdict in Verdict if counts[verdict] or verdict is Verdict.FAILED)
+    detail = ", ".join(f"{counts[verdict]} {verdict}" for verdict in shown)
+    return [Card("The paper's claims that hold here", f"{held} / {total}", detail, "claims.total")]
 
 
 def figure_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
@@ -170,14 +183,14 @@ def figure_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
     return table("figures", "Headline figures", rows, heads | {"run": "Run"})
 
 
-def _headlines(sections: Sequence[Section]) -> list[str]:
-    """Return the findings to open with: one an experiment, of its first measured data set."""
-    first: dict[str, str] = {}
+def _headlines(sections: Sequence[Section]) -> list[tuple[str, str, str]]:
+    """Return what to open with: anchor, title, finding; one an experiment, of its first data."""
+    first: dict[str, tuple[str, str, str]] = {}
     for section in sections:
         if section.finding:
             other = section.other_settings
             finding = section.finding + (f" With other settings: {other}." if other else "")
-            first.setdefault(section.experiment, finding)
+            first.setdefault(section.experiment, (section.anchor, section.title, finding))
     return list(first.values())
 
 

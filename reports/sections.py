@@ -10,7 +10,20 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports import failures, gain, graph, ladder, other_settings, retrieval, sun, tally, telling
+from reports import (
+    failures,
+    gain,
+    graph,
+    ladder,
+    other_settings,
+    recovery,
+    retrieval,
+    scale,
+    sun,
+    sweep,
+    tally,
+    telling,
+)
 from reports.about import ABOUT, About
 from reports.plots import Plot
 from reports.retrieval_values import data_label
@@ -66,7 +79,10 @@ _BUILDERS: Mapping[str, Builder] = {
     "explain": lambda run, anchor: _told(run, anchor),
     "failure_matrix": lambda run, anchor: Content(*failures.build(run, anchor)),
     "graph_fixture": lambda run, anchor: Content(*graph.build(run, anchor)),
+    "recovery": lambda run, anchor: Content(*recovery.build(run, anchor)),
     "retrieval": lambda run, anchor: Content(*retrieval.build(run, anchor)),
+    "scale": lambda run, anchor: Content(*scale.build(run, anchor)),
+    "coefficient_sweep": lambda run, anchor: Content(*sweep.build(run, anchor)),
     "version_ladder": lambda run, anchor: Content(*ladder.build(run, anchor)),
 }
 

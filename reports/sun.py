@@ -27,6 +27,8 @@ CONDITIONS: Mapping[str, str] = {
     "adapter_off": "adapter off",
 }
 
+YES_OR_NO = ("weights_unchanged", "logits_equal_without_memory")
+
 Row = Mapping[str, str]
 Built = tuple[str, tuple[Table, ...], tuple[Plot, ...]]
 
@@ -45,6 +47,14 @@ def build_delta(run: Run, anchor: str) -> Built:
         }
         for row in norms
     ]
+    told = [
+        {
+            **row,
+            "parameters": f"{int(row['parameters']):,}",
+            **{name: "yes" if row[name] == "True" else "NO" for name in YES_OR_NO},
+        }
+        for row in checks
+    ]
     tables = (
         table(
             f"{anchor}-norms", "Delta norms by condition and place", shown,
@@ -57,7 +67,7 @@ def build_delta(run: Run, anchor: str) -> Built:
             "say nothing about them.",
         ),
         table(
-            f"{anchor}-checks", "What else the diagnostic states", checks,
+            f"{anchor}-checks", "What else the diagnostic states", told,
             {"model": "Model", "weights": "Weights", "device": "Device", "dtype": "Numbers",
              "context": "Context vector", "parameters": "Base parameters",
              "trainable": "Trainable", "gradients": "With a gradient",
@@ -88,13 +98,25 @@ def build_transfer(run: Run, anchor: str) -> Built:
          "structure": "All as demanded"},
         caption="As demanded: norms above zero with memory and exactly zero without, logits equal "
         "to the untouched model's without memory and different with it, no trainable base "
-        "parameter, no base gradient, weights unchanged.",
+        "parameter, no base gradient, weights unchanged." + _alike(rows),
     )  # fmt: skip
     return (
         f"{len(held)} of {len(families)} families meet every demand, from one adapter recipe.",
         (found,),
         (),
     )
+
+
+def _alike(rows: Sequence[Row]) -> str:
+    """Name the families whose small models compute the same: no evidence of their own."""
+    seen: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        values = (row["dtype"], row["parameters"], row["full_1"], row["full_2"])
+        seen.setdefault(values, []).append(row["family"])
+    groups = dict.fromkeys(" and ".join(some) for some in seen.values() if len(some) > 1)
+    if not groups:
+        return ""
+    return f" Equal in every number, so one computation and not two: {'; '.join(groups)}."
 
 
 def norm_bars(name: str, rows: Sequence[Row], alternative: str) -> Plot:
@@ -108,7 +130,7 @@ def norm_bars(name: str, rows: Sequence[Row], alternative: str) -> Plot:
         for spot, condition in enumerate(order):
             mine = [row for row in rows if row["condition"] == condition and row["delta_norm"]]
             if not mine:
-                axes.text(spot, highest * 0.02, "not run", ha="center", fontsize=7,
+                axes.text(spot, highest * 0.02, "nothing attached", ha="center", fontsize=7,
                           color=theme.muted, rotation=90, va="bottom")  # fmt: skip
             for row in mine:
                 place, norm = row["place"], float(row["delta_norm"])
@@ -151,13 +173,14 @@ def _paper(row: Row) -> float | str:
 def _finding(rows: Sequence[Row], checks: Sequence[Row]) -> str:
     full = [row for row in rows if row["condition"] == "full"]
     silent = [row for row in rows if row["condition"] == "no_memory"]
-    norms = " and ".join(f"{float(row['delta_norm']):.4f}" for row in full)
+    norms = " and ".join(f"{float(row['delta_norm']):.1f}" for row in full)
     zero = all(float(row["delta_norm"]) == 0 for row in silent) and bool(silent)
     return (
-        f"With memory the delta norms are {norms}; without it both are "
+        f"With memory the delta norms at the two places are {norms}; without it both are "
         f"{'exactly zero' if zero else 'NOT zero'}. Model {checks[0]['model']} with "
-        f"{checks[0]['weights']} weights on {checks[0]['device']}; "
-        f"{checks[0]['trainable']} trainable base parameters, {checks[0]['gradients']} gradients."
+        f"{checks[0]['weights']} weights on {checks[0]['device']}: "
+        f"{checks[0]['trainable']} base parameters can be trained, {checks[0]['gradients']} got a "
+        "gradient. The sizes cannot be compared with the paper's."
     )
 
 

@@ -168,4 +168,4 @@ def _markdown_cell(text: str) -> str:
 
 
 def _leads_with_number(text: str) -> bool:
-    return re.match(r"-?\d+(\.\d+)?(?=$|\s\[)", text) is not None or text == ""
+    return re.match(r"-?\d[\d,]*(\.\d+)?(?=$|\s\[)", text) is not None or text == ""

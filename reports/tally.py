@@ -7,6 +7,7 @@ from reports.tables import Table, table
 from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
+OUTCOMES = {"missing": "not run"}
 VERSIONS = ("orion", "trifid", "lagoon", "eagle", "rosette")
 
 
@@ -45,9 +46,10 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
             caption="Not run: no test of the contract ran.",
         ),
         table(
-            f"{anchor}-contracts", "Every contract", rows,
+            f"{anchor}-contracts", "Every contract",
+            [{**row, "version": row["version"].capitalize(),
+              "outcome": OUTCOMES.get(row["outcome"], row["outcome"])} for row in rows],
             {"contract": "Contract", "version": "Version", "title": "Rule", "outcome": "Outcome"},
-            caption="missing: no test of this contract ran.",
         ),
     )  # fmt: skip
     alternative = "Bars of contracts passed by version: " + "; ".join(words) + "."

@@ -111,6 +111,8 @@ class Machine(_Loose):
     overrides: tuple[str, ...] = ()
     figures: dict[str, Figure] = Field(default_factory=dict)
     """Figures of the machine and the moment, such as seconds."""
+    table_digests: dict[str, str] = Field(default_factory=dict)
+    """Of the tables of such figures."""
 
     @property
     def as_configured(self) -> bool:
@@ -153,7 +155,7 @@ class Run:
         if name != Path(name).name or not path.is_file():
             return None
         content = path.read_bytes()
-        digest = self.result.table_digests.get(name)
+        digest = (self.result.table_digests | self.machine.table_digests).get(name)
         if digest is not None and hashlib.sha256(content).hexdigest() != digest:
             raise CorruptInputError(
                 f"{path}: changed after the run that wrote it; "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cma.orion.scoring import PARTS
+from cma.orion.scoring import EVERY_PART
 from experiments.bootstrap import Floats
 from experiments.sweeping.designs import Space, lexical_alone
 from experiments.sweeping.features import Features
@@ -145,7 +145,7 @@ def _mean(
 
 def named(weights: Floats) -> dict[str, float]:
     """Return coefficients by part."""
-    return dict(zip(PARTS, weights.tolist(), strict=True))
+    return dict(zip(EVERY_PART, weights.tolist(), strict=True))
 
 
 def held_out(features: Features, choices: Sequence[Choice], objective: Objective) -> Floats:

@@ -15,7 +15,7 @@ from itertools import combinations, product
 import numpy as np
 from scipy.stats import qmc
 
-from cma.orion.scoring import PARTS
+from cma.orion.scoring import EVERY_PART
 from experiments.bootstrap import Floats
 from experiments.result import DIGITS
 from experiments.sweeping.features import LEXICAL
@@ -31,13 +31,13 @@ class Space:
 
 
 def space(names: Sequence[str], low: float, high: float) -> Space:
-    """Return the space of these parts, in the order of `PARTS`."""
-    return Space(tuple(sorted(PARTS.index(name) for name in names)), low, high)
+    """Return the space of these parts, in the order of `EVERY_PART`."""
+    return Space(tuple(sorted(EVERY_PART.index(name) for name in names)), low, high)
 
 
 def lexical_alone() -> Floats:
     """Return the coefficients of the lexical part alone."""
-    weights = np.zeros(len(PARTS))
+    weights = np.zeros(len(EVERY_PART))
     weights[LEXICAL] = 1.0
     return weights
 
@@ -72,7 +72,7 @@ def _simplex(asked: Space, points: int, _: int) -> Floats:
     bars = np.array(list(combinations(range(steps + count - 1), count - 1)), np.int64)
     ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), steps + count - 1)])
     shares = (np.diff(ends, axis=1) - 1) / steps
-    weights = np.zeros((len(shares), len(PARTS)))
+    weights = np.zeros((len(shares), len(EVERY_PART)))
     weights[:, [LEXICAL, *asked.varied]] = shares
     return weights
 

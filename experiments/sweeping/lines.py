@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.bootstrap import Floats
 from experiments.result import DIGITS
-from experiments.sweeping.features import LINK, Features
+from experiments.sweeping.features import SUPPORTS, Features, opened
 from experiments.sweeping.objectives import Objective, settled
 from experiments.sweeping.ranks import NEVER
 
@@ -62,16 +62,16 @@ def lines(
 ) -> list[Line]:
     """Return the mean over the counted questions along one part's coefficient within `span`.
 
-    Along link there are two lines where the span has zero inside: up to zero, candidates without
-    a shared term are none.
+    Along a part of `SUPPORTS` there are two lines where the span has zero inside: up to zero, it
+    makes no candidates.
     """
     low, high = span
-    if part != LINK:
-        return [_line(features, weights, part, span, objective, counted, weights[LINK] > 0.0)]
-    spans = [(low, min(high, 0.0), False), (max(low, 0.0), high, True)]
+    if part not in SUPPORTS:
+        return [_line(features, weights, part, span, objective, counted)]
+    spans = [(low, min(high, 0.0)), (max(low, 0.0), high)]
     return [
-        _line(features, weights, part, (start, end), objective, counted, linked)
-        for start, end, linked in spans
+        _line(features, weights, part, (start, end), objective, counted)
+        for start, end in spans
         if start < end
     ]
 
@@ -83,9 +83,10 @@ def _line(
     span: tuple[float, float],
     objective: Objective,
     counted: NDArray[np.bool_],
-    linked: bool,
 ) -> Line:
     others = weights.copy()
+    others[part] = (span[0] + span[1]) / 2
+    doors = opened(others)
     others[part] = 0.0
     base = np.zeros(len(features.parts))
     for place in np.flatnonzero(others):
@@ -93,7 +94,7 @@ def _line(
     places, changes, start = _steps(
         base,
         np.ascontiguousarray(features.parts[:, part]),
-        features.shares | linked,
+        (features.reach & doors) != 0,
         features.starts,
         features.evidence,
         features.evidence_starts,

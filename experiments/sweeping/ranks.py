@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.bootstrap import Floats
-from experiments.sweeping.features import LINK, Features
+from experiments.sweeping.features import Features, opened
 
 Ranks = NDArray[np.int32]
 Found = TypeVar("Found")
@@ -34,13 +34,13 @@ def ranks(features: Features, weights: Floats) -> Ranks:
     found = np.zeros((len(features.evidence), len(weights)), np.int32)
     _count(
         features.parts,
-        features.shares,
+        features.reach,
         features.starts,
         features.evidence,
         features.evidence_starts,
         np.ascontiguousarray(weights.T[used]),
         used,
-        (weights[:, LINK] > 0.0).astype(np.int32),
+        np.array([opened(own) for own in weights], np.int32),
         found,
     )
     return found
@@ -92,13 +92,13 @@ def _scores(part: Floats, columns: Floats, used: NDArray[np.int64], out: Floats)
 @numba.njit(nogil=True, cache=True)
 def _count(
     parts: Floats,
-    shares: NDArray[np.bool_],
+    reach: NDArray[np.int32],
     starts: NDArray[np.int64],
     evidence: NDArray[np.int64],
     evidence_starts: NDArray[np.int64],
     columns: Floats,
     used: NDArray[np.int64],
-    linked: NDArray[np.int32],
+    doors: NDArray[np.int32],
     out: Ranks,
 ) -> None:
     size = columns.shape[1]
@@ -119,20 +119,20 @@ def _count(
                 if place < 0 or place == c:
                     continue
                 own, count = wanted[e - first], out[e]
-                if shares[c] and c < place:
+                if reach[c] & 1 and c < place:
                     for s in range(size):
                         count[s] += score[s] >= own[s]
-                elif shares[c]:
+                elif reach[c] & 1:
                     for s in range(size):
                         count[s] += score[s] > own[s]
                 elif c < place:
                     for s in range(size):
-                        count[s] += linked[s] & (score[s] >= own[s])
+                        count[s] += (doors[s] & reach[c] != 0) & (score[s] >= own[s])
                 else:
                     for s in range(size):
-                        count[s] += linked[s] & (score[s] > own[s])
+                        count[s] += (doors[s] & reach[c] != 0) & (score[s] > own[s])
         for e in range(first, last):
             place = evidence[e]
             for s in range(size):
-                if place < 0 or (not shares[place] and linked[s] == 0):
+                if place < 0 or reach[place] & doors[s] == 0:
                     out[e, s] = NEVER

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from cma.orion.scoring import CONTEXT_PARTS
 from experiments.bootstrap import Floats
 from experiments.comparison import Comparison
 from experiments.data.conversations import Corpus
@@ -68,7 +71,8 @@ def run(settings: Settings, corpus: Corpus) -> Result:
     """Return everything that a sweep finds on a corpus."""
     asked = settings.sweep
     report = Comparison(settings, corpus, "published", lambda question: question.evidence)
-    how = How(asked.analyser, asked.lexical, asked.half_life_seconds)
+    around = any(name in CONTEXT_PARTS for name in asked.parts)
+    how = How(asked.analyser, asked.lexical, asked.half_life_seconds, around)
     limit = settings.evaluation.limit
     with ingested_all(corpus) as held:
         swept, seconds = sweep(settings, held, report, how)
@@ -122,10 +126,16 @@ def sweep(
         seconds += perf_counter() - started
     folds: list[int | None] = [None, *range(len(features.fold_starts) - 1)]
     if asked.design == "line_search" and within.varied:
-        with progress("line searches", len(folds), "choices") as advance:
+        workers = min(asked.threads or os.cpu_count() or 1, len(folds))
+        with (
+            progress("line searches", len(folds), "choices") as advance,
+            ThreadPoolExecutor(workers) as pool,
+        ):
             choices = []
-            for fold in folds:
-                choices.append(best_by_lines(features, weights, found, aim, within, fold))
+            for choice in pool.map(
+                lambda fold: best_by_lines(features, weights, found, aim, within, fold), folds
+            ):
+                choices.append(choice)
                 advance(1)
     else:
         choices = [best_of_design(features, weights, found, fold) for fold in folds]

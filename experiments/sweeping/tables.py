@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cma.orion.scoring import PARTS
+from cma.orion.scoring import EVERY_PART
 from experiments.bootstrap import Bootstrap, Floats, Interval
 from experiments.comparison import Comparison, Judged, best_of
 from experiments.data.conversations import Corpus
@@ -144,7 +144,7 @@ def _one_at_a_time(swept: Swept) -> Rows:
         weights[:, part] = values
         for value, mean in zip(values, _means(swept, weights), strict=True):
             found.append(
-                {"part": PARTS[part], "coefficient": float(value), "value": float(mean)}
+                {"part": EVERY_PART[part], "coefficient": float(value), "value": float(mean)}
                 | {"objective": swept.objective.name, "optimum": bool(value == at)}
             )
     return found
@@ -165,7 +165,7 @@ def _ablation(report: Comparison, swept: Swept) -> Rows:
         [gain] = _bootstrap(report).intervals((whole - without)[:, np.newaxis])
         chosen = [choice.weights[part] for choice in swept.chosen]
         found.append(
-            {"part": PARTS[part], "objective": aim.name, "without": float(without.mean())}
+            {"part": EVERY_PART[part], "objective": aim.name, "without": float(without.mean())}
             | {"gain": gain.mean, "low": gain.low, "high": gain.high, "n": len(whole)}
             | {"least": float(min(chosen)), "most": float(max(chosen))}
         )
@@ -183,8 +183,8 @@ def _surface(swept: Swept, curves: Rows) -> Rows:
     span = rounded(np.linspace(swept.space.low, swept.space.high, SURFACE_POINTS))
     across, up = (grid.ravel() for grid in np.meshgrid(span, span))
     weights = np.tile(swept.optimum.weights, (len(across), 1))
-    weights[:, PARTS.index(names[0])] = across
-    weights[:, PARTS.index(names[1])] = up
+    weights[:, EVERY_PART.index(names[0])] = across
+    weights[:, EVERY_PART.index(names[1])] = up
     return [
         {"x_part": names[0], "y_part": names[1], "x": x, "y": y, "value": float(mean)}
         for x, y, mean in zip(across.tolist(), up.tolist(), _means(swept, weights), strict=True)
@@ -205,7 +205,7 @@ def _flatness(swept: Swept) -> Rows:
             # Where the optimum leaves a part out, nothing needs to be on its line.
             low, high = (at, at) if line is None else line.around(at, best.value - within)
             found.append(
-                {"part": PARTS[part], "coefficient": at, "within": within}
+                {"part": EVERY_PART[part], "coefficient": at, "within": within}
                 | {"low": min(low, at), "high": max(high, at), "objective": swept.objective.name}
             )
     return found
@@ -255,13 +255,17 @@ def _means(swept: Swept, weights: Floats) -> Floats:
     return means(swept.features, sums(swept.features, weights, swept.objective, threads=0), None)
 
 
+def _told(swept: Swept) -> str:
+    return ", ".join(EVERY_PART[part] for part in swept.space.varied)
+
+
 def _notes(settings: Settings, corpus: Corpus, swept: Swept) -> list[str]:
     asked, judged = settings.sweep, settings.evaluation
     fold = "conversation" if len(corpus.conversations) > 1 else "tenth of the questions"
     return [
         (
             f"{len(swept.weights):,} settings ({asked.design}) of "
-            f"{', '.join(PARTS[part] for part in swept.space.varied) or 'nothing'} beside lexical: "
+            f"{_told(swept) or 'nothing'} beside lexical: "
             f"{asked.lexical}, {asked.analyser} analyser, half-life "
             f"{asked.half_life_seconds:g} s. The lexical coefficient is 1, the others lie from "
             f"{asked.low:g} to {asked.high:g}"

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting and filtering of tables. Without this script the page holds the same content.
+// Sorting and filtering of tables, and a word where one is cut. Without this script the page holds the same content.
 (() => {
   const leading = /^-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(?=$|[\s%])/i;
   const worth = (cell) => {
@@ -76,4 +76,18 @@
       apply();
     }));
   }
+  const tellCut = () => {
+    for (const box of document.querySelectorAll(".scroll, .drawing")) {
+      const inner = box.querySelector("table, img");
+      const across = inner.offsetWidth > box.clientWidth + 1;
+      const below = inner.offsetHeight > box.clientHeight + 1;
+      const ways = [across && "sideways", below && "down"].filter(Boolean).join(" and ");
+      if (ways) box.dataset.cut = `scroll ${ways} for the rest`;
+      else delete box.dataset.cut;
+    }
+  };
+  tellCut();
+  window.addEventListener("resize", tellCut);
+  document.addEventListener("toggle", tellCut, true);
+  document.addEventListener("input", tellCut);
 })();

@@ -92,7 +92,7 @@ def test_without_data_the_generated_conversations_are_used_and_it_is_said(comman
             ["experiment=retrieval", "evaluation.peer_k1=nan"],
             "error: evaluation.peer_k1=nan is out of",
         ),
-        (["experiment=retrieval", "evaluation.analysers=[zz]"], "are: unicode, english\n"),
+        (["experiment=retrieval", "evaluation.analysers=[zz]"], "are: unicode, english, dialogue\n"),
         (["experiment=retrieval", "data.path=nowhere"], "data.path=nowhere does not exist"),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_setting_out_of_range_is_named_with_its_value_and_range(override, allo
 @pytest.mark.parametrize(
     ("override", "there_are"),
     [
-        ("evaluation.analysers=[zz]", "unicode, english"),
+        ("evaluation.analysers=[zz]", "unicode, english, dialogue"),
         ("evaluation.scorers=[zz]", "overlap, idf_overlap, jaccard, bm25"),
         ("retrieval.lexical=zz", "overlap, idf_overlap, jaccard, bm25"),
     ],
@@ -227,7 +227,7 @@ def test_an_unknown_name_lists_those_there_are(override, there_are):
 
 def test_names_and_ends_of_ranges_are_those_of_cma():
     """What the harness lets through, CMA takes: the two lists of rules must not part."""
-    for name in ("unicode", "english"):
+    for name in ("unicode", "english", "dialogue"):
         assert name in retrieval.ANALYSERS
     at_the_end = retrieval.WEIGHT_LIMIT
     asked = composed([*OVERRIDES, f"retrieval.coefficients.link={at_the_end}",

@@ -10,6 +10,9 @@ import pytest
 
 from experiments import recovery
 from experiments.failures import ExperimentError
+from reports import recovery as section
+from reproductions.results import read_runs
+from tests.harness.sample_runs import write_run
 
 STRIDE = 23
 
@@ -69,3 +72,17 @@ def test_an_accepted_copy_is_counted(snapshot: bytes, tmp_path: Path) -> None:
 def test_an_untried_damage_is_an_error(snapshot: bytes, tmp_path: Path) -> None:
     with pytest.raises(ExperimentError):
         recovery._tally(snapshot, recovery._truncations(b"ab"), 3, tmp_path)
+
+
+def test_the_section_counts_what_was_refused_and_names_what_was_not(tmp_path: Path) -> None:
+    rows = [
+        {"damage": "bit flipped", "answer": "snapshot-hash", "copies": 1500},
+        {"damage": "bit flipped", "answer": "accepted", "copies": 1},
+        {"damage": "cut short", "answer": "snapshot-envelope", "copies": 7},
+    ]
+    write_run(tmp_path, "recovery", tables={"snapshot_damage.csv": rows})
+    [run] = read_runs(tmp_path)
+    finding, (answers,) = section.build(run, "recovery")
+    assert finding.startswith("1,500 of 1,501 copies with one bit flipped were refused; 7 of 7")
+    assert answers.rows[1][1:] == ["accepted", "restored although it was damaged", "1"]
+    assert "Copies" in answers.numeric

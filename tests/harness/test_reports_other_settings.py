@@ -32,6 +32,7 @@ def test_points_of_a_sweep_are_rows_of_one_table(tmp_path: Path) -> None:
     with (out / "tables" / "retrieval-other-settings.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["Run"], row["Overrides"]) for row in rows] == [
+        ("0123456789abcdef", "none"),
         ("a" * 16, "retrieval.coefficients.link=0"),
         ("b" * 16, "retrieval.coefficients.link=0.3"),
     ]

@@ -97,6 +97,9 @@ def test_the_page_opens_with_what_cma_is_and_what_was_measured(
     ):
         assert said.index(earlier) < said.index(later)
     assert "95% interval 37.0 to 45.0; LoCoMo, 60 questions" in said
+    assert "Contract tests passed 40 / 40 Orion 40 of 40" in said
+    assert re.search(r"hold here \d+ / \d+ (\d+ [a-z ]+, )+\d+ failed", said)
+    assert "Contract tests. Contracts passed: Orion 40 of 40" in said  # each finding by its title
     assert "CC BY-NC 4.0" in said
     assert "efefefef" in said
     assert "python -m experiments experiment=retrieval data=locomo" in said
