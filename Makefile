@@ -25,15 +25,17 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=graph_fixture
 	$(RUN) -m experiments experiment=explain
 	$(RUN) -m experiments experiment=recovery
+	$(RUN) -m experiments experiment=concurrency
 	$(RUN) -m experiments experiment=delta_norm
 	$(RUN) -m experiments experiment=model_transfer
 	$(RUN) -m experiments experiment=task_gain
 	$(RUN) -m experiments experiment=retrieval data=generated
-	$(RUN) -m experiments experiment=retrieval data=locomo
-	$(RUN) -m experiments experiment=retrieval data=cranfield
-	$(RUN) -m experiments experiment=coefficient_sweep data=locomo
-	$(RUN) -m experiments experiment=version_ladder data=locomo
+	$(RUN) -m experiments experiment=retrieval data=locomo data.missing=skip
+	$(RUN) -m experiments experiment=retrieval data=cranfield data.missing=skip
+	$(RUN) -m experiments experiment=coefficient_sweep data=locomo evaluation.dense=true data.missing=skip
+	$(RUN) -m experiments experiment=version_ladder data=locomo data.missing=skip
 	$(RUN) -m experiments experiment=scale
+	-$(RUN) -m experiments experiment=stage150
 	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
 
 test: $(INSTALLED) check ## run the checks and all tests

@@ -4,6 +4,7 @@ from cma.lagoon.policy import Policy
 from cma.memory import Memory
 from cma.orion.cells import Authority, Caller, Cell, CellDraft, Kind, Lifecycle, Provenance
 from cma.orion.links import Link, LinkDraft, LinkKind
+from cma.orion.presets import PAPER, TUNED
 from cma.orion.traces import Coefficients, Recollection, Retrieval
 from cma.values.clock import FixedClock, SystemClock
 from cma.values.errors import CmaError, Reason
@@ -11,6 +12,8 @@ from cma.values.errors import CmaError, Reason
 __version__ = "0.2.0"
 
 __all__ = [
+    "PAPER",
+    "TUNED",
     "Authority",
     "Caller",
     "Cell",

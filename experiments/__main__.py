@@ -11,10 +11,9 @@ from pathlib import Path
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments import overrides
+from experiments import grid, overrides
 from experiments.failures import ExperimentError, UsageError
 from experiments.running import announce, run
 from experiments.runs import check_writable
@@ -23,7 +22,7 @@ from experiments.teaching import help_text
 OTHER_CONFIG_FLAGS = ("config_path", "config_name", "config_dir", "experimental_rerun")
 OTHER_MODE_FLAGS = ("hydra_help", "shell_completion", "info", "version")
 
-_failures: list[tuple[str, ExperimentError]] = []
+_failures: list[ExperimentError] = []
 
 
 @hydra.main(version_base="1.3", config_path="pkg://configs", config_name="config")
@@ -33,10 +32,9 @@ def app(config: DictConfig) -> None:
     try:
         announce(run(overrides.typed(config), given))
     except ExperimentError as error:
-        _failures.append((" ".join(given), error))
+        # Other jobs go on: in a multirun, the grid names each one that is not done.
+        _failures.append(error)
         _say(f"error: {error}")
-        if HydraConfig.get().mode == RunMode.MULTIRUN:
-            raise  # other jobs go on; Hydra then ends with status 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,20 +59,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"error: {error}")
             return error.exit_status
     sys.argv = [sys.argv[0], *given]
+    status = 0
     try:
         app()
     except SystemExit as stop:
-        _say_failed_jobs()
-        return stop.code if isinstance(stop.code, int) else 1
+        status = stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
         _say("interrupted; nothing of this run was written")
         return 130
-    return max((error.exit_status for _, error in _failures), default=0)
+    except Exception as error:  # a launcher's own, from a job in another process
+        if not parsed.multirun:
+            raise
+        status = 1
+        _say(f"error: {type(error).__name__}: {error}")
+    if parsed.multirun:
+        return max(status, _joined(parsed.overrides))
+    return max((error.exit_status for error in _failures), default=status)
 
 
-def _say_failed_jobs() -> None:
-    for given, error in _failures:
-        _say(f"failed job: {given}: {type(error).__name__}")
+def _joined(given: Sequence[str]) -> int:
+    """Show and write the grid of a multirun; return 1 where a cell is not done."""
+    root = Path(overrides.value_of("paths.runs", given)).expanduser()
+    found = grid.collect(given)
+    for line in found.told():
+        _say(line)
+    sys.stdout.write(f"grid: {found.write(root)}\n")
+    return 0 if found.complete else 1
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What is compared: every way that CMA recalls, and the bm25s library as the outside peer.
+"""What is compared: every way that CMA recalls, and peers from outside: bm25s and a dense model.
 
 An engine answers one question with cell ids, best first. The peer sees the same texts through the
 same analysers, and its ties are broken as CMA's are: by cell id.
@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 
 from cma import CmaError, Coefficients, Reason, Retrieval
 from cma.orion.analysis import ANALYSERS
+from experiments import dense
 from experiments.ingest import Ingested
 from experiments.settings import EvaluationSettings, RetrievalSettings
 
 LEXICAL_ONLY = Coefficients(lexical=1.0, confidence=0.0, importance=0.0, recency=0.0, link=0.0)
 TIE_DIGITS = 9
 """The peer's scores are compared to so many decimals: summing in another order is no difference."""
+DENSE_TIE_DIGITS = 5
 
 Answer = Callable[[str], list[str]]
+Engine = Literal["cma", "bm25s", "minilm", "bm25s+minilm"]
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it speaks once for every index it builds
 
@@ -35,7 +38,7 @@ class Row:
 
     scorer: str
     analyser: str
-    engine: Literal["cma", "bm25s"]
+    engine: Engine
     bind: Callable[[Ingested, int], Answer]
 
     @property
@@ -51,10 +54,18 @@ def rows(evaluation: EvaluationSettings, hand_set: RetrievalSettings) -> tuple[R
         asked += [
             _cma(scorer, retrieval(analyser, scorer, LEXICAL_ONLY)) for scorer in evaluation.scorers
         ]
-        if evaluation.hand_set:
+        if evaluation.hand_set and hand_set.analyser in (None, analyser):
             asked.append(_cma(hand_set.name, retrieval_of(hand_set, analyser)))
         if evaluation.peer:
             asked.append(_bm25s(analyser, evaluation.peer_k1, evaluation.peer_b))
+    own = hand_set.analyser
+    if evaluation.hand_set and own is not None and own not in evaluation.analysers:
+        asked.append(_cma(hand_set.name, retrieval_of(hand_set, own)))
+    if evaluation.dense:
+        encoder = dense.Encoder(dense.model_folder())
+        asked.append(_dense(encoder))
+        if evaluation.peer:
+            asked += [_sum(encoder, analyser, evaluation) for analyser in evaluation.analysers]
     return tuple(asked)
 
 
@@ -124,10 +135,50 @@ def _bm25s(analyser: str, k1: float, b: float) -> Row:
         scores = peer_scores([ingested.text_of_cell[cell] for cell in cells], analyser, k1, b)
 
         def answer(question: str) -> list[str]:
-            found = scores(question).round(TIE_DIGITS)
-            order = np.argsort(-found, kind="stable")[:limit]  # cells are sorted: ties go by id
-            return [cells[place] for place in order.tolist() if found[place] > 0.0]
+            found = scores(question)
+            return _ordered(cells, found, found.round(TIE_DIGITS) > 0.0, TIE_DIGITS, limit)
 
         return answer
 
     return Row("bm25", analyser, "bm25s", bind)
+
+
+def _dense(encoder: dense.Encoder) -> Row:
+    def bind(ingested: Ingested, limit: int) -> Answer:
+        cells = sorted(ingested.text_of_cell)
+        scores = dense.dense_scores(encoder, [ingested.text_of_cell[cell] for cell in cells])
+        everything = np.ones(len(cells), np.bool_)
+        return lambda question: _ordered(
+            cells, scores(question), everything, DENSE_TIE_DIGITS, limit
+        )
+
+    return Row("dense", "wordpiece", "minilm", bind)
+
+
+def _sum(encoder: dense.Encoder, analyser: str, asked: EvaluationSettings) -> Row:
+    def bind(ingested: Ingested, limit: int) -> Answer:
+        cells = sorted(ingested.text_of_cell)
+        texts = [ingested.text_of_cell[cell] for cell in cells]
+        lexical = peer_scores(texts, analyser, asked.peer_k1, asked.peer_b)
+        similar = dense.dense_scores(encoder, texts)
+        everything = np.ones(len(cells), np.bool_)
+
+        def answer(question: str) -> list[str]:
+            found = dense.summed(lexical(question), similar(question))
+            return _ordered(cells, found, everything, DENSE_TIE_DIGITS, limit)
+
+        return answer
+
+    return Row("bm25+dense", analyser, "bm25s+minilm", bind)
+
+
+def _ordered(
+    cells: Sequence[str],
+    scores: NDArray[np.float64],
+    served: NDArray[np.bool_],
+    digits: int,
+    limit: int,
+) -> list[str]:
+    """Return the best of the served cells; they come sorted, so that ties go by id."""
+    order = np.argsort(-scores.round(digits), kind="stable")
+    return [cells[place] for place in order[served[order]][:limit].tolist()]

@@ -21,5 +21,14 @@ class DataError(ExperimentError):
     exit_status = 2
 
 
+class MissingDataError(DataError):
+    """A data set that was asked for by name is nowhere to be found."""
+
+    def __init__(self, title: str, message: str) -> None:
+        """Keep what the data set is called beside what to do about it."""
+        super().__init__(message)
+        self.title = title
+
+
 class RunFailedError(ExperimentError):
     """The experiment started and did not come to a result; a failed run was written."""

@@ -1,4 +1,4 @@
-"""Progress of work that takes more than a moment: a bar on a terminal, elsewhere a few lines."""
+"""Progress of work: a bar on a terminal, elsewhere a line at the start, then now and again."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from rich.progress import (
 SILENT_SECONDS = 2.0
 LINE_EVERY_SECONDS = 10.0
 Advance = Callable[[int], None]
+
+
+def begins(what: str) -> None:
+    """Say on standard error that a step begins; some are silent for minutes."""
+    _tell(f"{what}: starts")
 
 
 @contextmanager
@@ -45,7 +50,7 @@ def progress(title: str, total: int, unit: str) -> Iterator[Advance]:
 
 
 class _Lines:
-    """Progress for logs: silent at first, then one line each few seconds, and one at the end."""
+    """Progress for logs: a line at the start, then one each few seconds, and one after those."""
 
     def __init__(self, title: str, total: int, unit: str) -> None:
         self._title, self._total, self._unit = title, total, unit
@@ -53,6 +58,7 @@ class _Lines:
         self._started = time.monotonic()
         self._next = self._started + SILENT_SECONDS
         self._spoke = False
+        _tell(f"{title}: starts, {total:,} {unit}")
 
     def advance(self, step: int) -> None:
         self._done += step
@@ -70,8 +76,12 @@ class _Lines:
     def _say(self, how_long: str) -> None:
         self._spoke = True
         share = self._done / self._total if self._total else 1.0
-        sys.stderr.write(
+        _tell(
             f"{self._title}: {self._done:,} of {self._total:,} {self._unit} ({share:.0%}), "
-            f"{how_long}\n"
+            f"{how_long}"
         )
-        sys.stderr.flush()
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

@@ -49,6 +49,8 @@ def check(settings: Settings) -> None:
     ranges.number("evaluation.peer_b", asked.peer_b, 0.0, 1.0)
     ranges.names("evaluation.analysers", asked.analysers, ANALYSERS)
     ranges.names("evaluation.scorers", asked.scorers, LEXICAL)
+    if hand_set.analyser is not None:
+        ranges.names("retrieval.analyser", [hand_set.analyser], ANALYSERS)
     ranges.names("retrieval.lexical", [hand_set.lexical], LEXICAL)
     ranges.above("retrieval.half_life_seconds", hand_set.half_life_seconds, 0.0, HALF_LIFE_LIMIT)
     for name, weight in asdict(hand_set.coefficients).items():

@@ -10,24 +10,28 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from experiments import leftovers, machine, models, runs
+from experiments import leftovers, machine, models, not_run, ranges, runs
 from experiments.data.conversations import Corpus
 from experiments.data.loading import load
 from experiments.disclosure import scrub
-from experiments.dispatch import lookup
-from experiments.failures import RunFailedError
+from experiments.dispatch import Experiment, lookup
+from experiments.failures import MissingDataError, RunFailedError
 from experiments.headline import headline
+from experiments.progress import begins
 from experiments.settings import Settings
 
 VOLATILE = {
-    "data": ("path", "download", "timeout_seconds"),
+    "data": ("path", "download", "timeout_seconds", "missing"),
     "tally": ("timeout_seconds",),
     "model": ("place",),
     "sweep": ("threads",),
 }
 """Settings that say where and how patiently, never what: no part of run id or `config.yaml`."""
+
+MISSING = ("refuse", "skip")
+"""What `data.missing` can be."""
 
 _log = logging.getLogger("experiments")
 _file_log = logging.getLogger("experiments.file_only")
@@ -42,36 +46,47 @@ class Outcome:
     reused: bool
 
 
-def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A run that was not made for want of its data, as `data.missing=skip` asks."""
+
+    experiment: str
+    data: str
+    title: str
+
+
+class Asked(NamedTuple):
+    """What one request comes to: its settings with the data found, and the identity of its run."""
+
+    settings: Settings
+    experiment: Experiment
+    corpus: Corpus | None
+    identity: runs.Identity
+
+
+def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome | Skipped:
     """Run the experiment that the settings name, or find its finished run.
 
     Wrong settings and wrong data raise UsageError or DataError and write nothing. An experiment
     that fails is written as a failed run, and raises RunFailedError.
     """
-    experiment = lookup(settings.experiment)
-    experiment.check(settings)
-    corpus: Corpus | None = None
-    if experiment.needs_corpus:
-        corpus, used = load(settings.data)
-        settings = replace(settings, data=used)
-    if "model" in experiment.sections:
-        settings = replace(settings, model=models.settled(settings.model))
-        # Weights in a folder may be others by now, and their place is no part of a run's id.
-        settings = replace(settings, resume=settings.resume and settings.model.place is None)
-    identity = runs.Identity(
-        experiment=settings.experiment,
-        config=resolved(settings, experiment.sections),
-        seed=settings.seed,
-        source_digest=runs.source_digest(),
-        data=corpus.records if corpus else (),
-    )
-    place = identity.place(Path(settings.paths.runs).expanduser())
+    root = Path(settings.paths.runs).expanduser()
+    try:
+        asked = known(settings)
+    except MissingDataError as error:
+        if settings.data.missing != "skip":
+            raise
+        not_run.note(root, settings.experiment, settings.data.name, error.title)
+        return Skipped(settings.experiment, settings.data.name, error.title)
+    settings, experiment, corpus, identity = asked
+    place = identity.place(root)
     for name in leftovers.remove(place.parent):
         _log.warning("removed what a killed run had left: %s", place.parent / name)
     if settings.resume and runs.finished(place, identity):
         return Outcome(place, reused=True)
     if settings.resume and runs.tampered(place):
         _log.warning("%s was changed after its run, so it runs again", place / "result.json")
+    begins(settings.experiment + (f" on {settings.data.name}" if corpus else ""))
     started = datetime.now(UTC)
     failure: Exception | None = None
     measured: dict[str, Any] = {"figures": {}, "table_digests": {}}
@@ -97,7 +112,35 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome:
             f"{settings.experiment} failed: {type(failure).__name__}: {failure} "
             f"(see {place}/result.json and log.txt)"
         ) from failure
+    if corpus is not None:
+        not_run.clear(root, settings.experiment, settings.data.name)
     return Outcome(place, reused=False)
+
+
+def known(settings: Settings) -> Asked:
+    """Check what is asked and return what its run is known by; nothing is written.
+
+    Raises UsageError and DataError.
+    """
+    experiment = lookup(settings.experiment)
+    experiment.check(settings)
+    corpus: Corpus | None = None
+    if experiment.needs_corpus:
+        ranges.names("data.missing", [settings.data.missing], MISSING)
+        corpus, used = load(settings.data)
+        settings = replace(settings, data=used)
+    if "model" in experiment.sections:
+        settings = replace(settings, model=models.settled(settings.model))
+        # Weights in a folder may be others by now, and their place is no part of a run's id.
+        settings = replace(settings, resume=settings.resume and settings.model.place is None)
+    identity = runs.Identity(
+        experiment=settings.experiment,
+        config=resolved(settings, experiment.sections) | experiment.inputs(settings),
+        seed=settings.seed,
+        source_digest=runs.source_digest(),
+        data=corpus.records if corpus else (),
+    )
+    return Asked(settings, experiment, corpus, identity)
 
 
 def resolved(settings: Settings, sections: Sequence[str]) -> dict[str, Any]:
@@ -140,8 +183,14 @@ def _logged(folder: Path) -> Iterator[None]:
         handler.close()
 
 
-def announce(outcome: Outcome) -> None:
+def announce(outcome: Outcome | Skipped) -> None:
     """Tell on standard output what was found, in one line, and where the result lies."""
+    if isinstance(outcome, Skipped):
+        sys.stdout.write(
+            f"not run here: no data for {outcome.experiment} ({outcome.title} was not found)\n"
+        )
+        sys.stdout.flush()
+        return
     found = headline(outcome.place)
     if found is not None:
         sys.stdout.write(found + "\n")

@@ -13,6 +13,8 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
+from cma.orion.scoring import CONTEXT_PARTS
+
 
 @dataclass
 class Paths:
@@ -53,6 +55,9 @@ class DataSettings:
     """A data folder, given explicitly: if it lacks the file, that is an error and no fallback."""
     download: bool = True
     timeout_seconds: float = 10.0
+    missing: str = "refuse"
+    """Where the data set is nowhere to be found: `refuse` (status 2), or `skip` the run and say so
+    on the terminal and on the page (status 0)."""
     max_conversations: int | None = None
     """Use the first so many conversations only (None: all)."""
     conversations: PinnedFile = field(default_factory=PinnedFile)
@@ -86,13 +91,16 @@ class CoefficientSettings:
     statement: float = 0.0
     month: float = 0.0
     moment: float = 0.0
+    feedback: float = 0.0
 
 
 @dataclass
 class RetrievalSettings:
-    """One hand-set way to recall."""
+    """One way to recall, by a name of its own."""
 
     name: str = "hand_set"
+    analyser: str | None = None
+    """The one that it goes with (None: each of `evaluation.analysers`)."""
     lexical: str = "overlap"
     coefficients: CoefficientSettings = field(default_factory=CoefficientSettings)
     half_life_seconds: float = 604800.0
@@ -111,7 +119,7 @@ class EvaluationSettings:
 
     limit: int = 20
     """Cells recalled for a question; every metric looks at these and no further."""
-    analysers: list[str] = field(default_factory=lambda: ["unicode", "english"])
+    analysers: list[str] = field(default_factory=lambda: ["unicode", "english", "dialogue"])
     scorers: list[str] = field(
         default_factory=lambda: ["overlap", "idf_overlap", "jaccard", "bm25"]
     )
@@ -121,6 +129,8 @@ class EvaluationSettings:
     """Measure the bm25s library beside."""
     peer_k1: float = 1.5
     peer_b: float = 0.75
+    dense: bool = False
+    """Measure all-MiniLM-L6-v2 beside, and its sum with BM25 (the extra `dense`)."""
     resamples: int = 2000
     confidence: float = 0.95
 
@@ -220,12 +230,10 @@ class SweepSettings:
     points: int = 10_000
     """Coefficient vectors, at most."""
     objective: str = "recall@10"
-    analyser: str = "english"
+    analyser: str = "dialogue"
     lexical: str = "idf_overlap"
     half_life_seconds: float = 604800.0
-    parts: list[str] = field(
-        default_factory=lambda: ["confidence", "importance", "recency", "link"]
-    )
+    parts: list[str] = field(default_factory=lambda: ["link", *CONTEXT_PARTS])
     """Parts whose coefficients vary beside the lexical one, which is the measure of the others."""
     low: float = 0.0
     high: float = 1.0
@@ -252,6 +260,16 @@ class ScaleSettings:
     engines: list[str] = field(default_factory=lambda: ["cma", "bm25s", "tantivy", "fts5"])
     patience_seconds: float = 10.0
     """An engine that has answered for so long is asked no more questions of that mix."""
+
+
+@dataclass
+class ConcurrencySettings:
+    """How many use one store at once in `concurrency`, and how long."""
+
+    writers: int = 8
+    """Processes, and then threads of one process."""
+    operations: int = 200
+    """Operations of each."""
 
 
 @dataclass
@@ -282,6 +300,7 @@ class Settings:
     transfer: TransferSettings = field(default_factory=TransferSettings)
     ladder: LadderSettings = field(default_factory=LadderSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
+    concurrency: ConcurrencySettings = field(default_factory=ConcurrencySettings)
 
 
 def register() -> None:

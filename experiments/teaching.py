@@ -18,6 +18,8 @@ Examples
       inject every documented fault and see that the required response comes
   python -m experiments experiment=recovery
       damage a snapshot in every bit and cut it to every length (three minutes)
+  python -m experiments experiment=concurrency concurrency.operations=500
+      eight writers of 500 operations each on one store, judged by a checker of its own
   python -m experiments experiment=explain
       one delivery told backwards from its receipt to the audit records
   python -m experiments experiment=delta_norm
@@ -29,7 +31,7 @@ Examples
   python -m experiments experiment=version_ladder
       what each version adds to evidence recall within a budget
   python -m experiments experiment=retrieval
-      evidence recall on LoCoMo, or on generated conversations where LoCoMo is not at hand
+      evidence recall on LoCoMo; where it is not at hand nothing is run (data.missing=skip: status 0)
   python -m experiments experiment=retrieval data=generated
       the same on generated conversations: no data, no network
   python -m experiments experiment=retrieval data.path=/folder/with/data
@@ -55,7 +57,10 @@ Examples
   python -m experiments experiment=retrieval resume=false
       run again although a finished run of these settings exists
   python -m experiments -m experiment=retrieval data=locomo,generated
-      several runs, one after another; with hydra/launcher=joblib at the same time
+      several runs, one after another; with hydra/launcher=joblib at the same time, with
+      hydra/launcher=ray or submitit_slurm on several machines. The end names every cell of the
+      grid that is not done and joins all figures in runs/grids/<id>.csv; asked again, only those
+      run that are not done
 
 Results go to runs/<experiment>/<run id>/ (paths.runs=FOLDER for another place): config.yaml,
 result.json, one CSV a table, machine.json, log.txt. Exit status: 0 done, 1 failed, 2 wrong request.

@@ -56,8 +56,17 @@ def usable(figure: Figure) -> dict[str, Any] | None:
     return entry
 
 
-def gather(runs: Iterable[Run], root: Path, judged: JudgedClaims | None) -> Gathered:
-    """Return the figures of the chosen runs, of the files beside them, and of the claims."""
+def gather(
+    runs: Iterable[Run],
+    root: Path,
+    judged: JudgedClaims | None,
+    others: Iterable[Run] = (),
+) -> Gathered:
+    """Return the figures of the chosen runs, of the files beside them, and of the claims.
+
+    others: runs with settings of their own; of them a figure is taken that no chosen run measured,
+    such as that of a size beyond the usual ones. The newest speaks.
+    """
     gathered = Gathered()
     for run in sorted(runs, key=lambda run: run.moment):
         for key, figure in (run.result.figures | run.machine.figures).items():
@@ -69,6 +78,10 @@ def gather(runs: Iterable[Run], root: Path, judged: JudgedClaims | None) -> Gath
     if judged is not None:
         for key, count in judged.figures.items():
             gathered.add(key, Figure(value=count.value, unit=count.unit, n=count.n), count.run)
+    for run in sorted(others, key=lambda run: run.moment, reverse=True):
+        for key, figure in (run.result.figures | run.machine.figures).items():
+            if key not in gathered.figures:
+                gathered.add(key, figure, run.result.run_id)
     return gathered
 
 

@@ -68,6 +68,11 @@ class Context:
         self._month = Column(np.int8)
         self._asks = Column(np.bool_)
         self._timed = Column(np.bool_)
+        self._codes: dict[str, int] = {}
+        self._words: list[str] = []
+        self._held = Column(np.int32)
+        self._held_from = Column(np.int64)
+        self._held_from.extend(0, 1)
         self.bigrams = Postings()
 
     def __len__(self) -> int:
@@ -104,6 +109,11 @@ class Context:
         """Whether a word for a time stands in each cell."""
         return self._timed.values
 
+    def terms(self, cell: int) -> list[str]:
+        """Return the distinct terms of one cell, in order."""
+        first, last = self._held_from.values[cell : cell + 2]
+        return [self._words[code] for code in self._held.values[first:last].tolist()]
+
     def named(self, terms: frozenset[str]) -> list[int]:
         """Return the speakers in whose names one of the terms stands."""
         return [code for code, name in enumerate(self._names) if not name.isdisjoint(terms)]
@@ -119,6 +129,16 @@ class Context:
         words = [analyse_unicode(each.content) for each in told]
         self._timed.extend([not TIME_WORDS.isdisjoint(own) for own in words], count)
         self.bigrams.extend([_pairs(each.terms) for each in told])
+        for each in told:
+            self._hold(sorted(set(each.terms)))
+
+    def _hold(self, terms: list[str]) -> None:
+        codes = [self._codes.setdefault(term, len(self._codes)) for term in terms]
+        for code, term in zip(codes, terms, strict=True):
+            if code == len(self._words):
+                self._words.append(term)
+        self._held.extend(codes, len(codes))
+        self._held_from.extend(len(self._held), 1)
 
     def _session_of(self, told: Told) -> int:
         if not told.session:

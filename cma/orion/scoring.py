@@ -53,6 +53,7 @@ CONTEXT_PARTS = (
     "statement",
     "month",
     "moment",
+    "feedback",
 )
 EVERY_PART = PARTS + CONTEXT_PARTS
 _GRAIN = float(1 << 30)
@@ -76,6 +77,7 @@ class Weights(NamedTuple):
     statement: float = 0.0
     month: float = 0.0
     moment: float = 0.0
+    feedback: float = 0.0
 
     @property
     def of_context(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cma.orion.cells import Cell
+from cma.orion.erased import MARK
 from cma.orion.scoring import CONTEXT_PARTS, EVERY_PART
 from cma.values.identity import canonical_of_checked, identifier
 from cma.values.validation import Value, trusted
@@ -31,7 +32,7 @@ class Coefficients(Value):
     """The weight of each part of a score. The defaults are hand-set and sum to 1.
 
     Those from `two_links` on are no parts of the paper's score and weigh nothing unless they are
-    set; `cma.orion.surroundings` says what each is.
+    set; `cma.orion.context_parts` says what each is.
     """
 
     lexical: Weight = 0.6
@@ -47,6 +48,7 @@ class Coefficients(Value):
     statement: Weight = 0.0
     month: Weight = 0.0
     moment: Weight = 0.0
+    feedback: Weight = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,11 +187,15 @@ def sealed_trace(fields: dict[str, Any]) -> tuple[RecallTrace, bytes]:
 
 
 def trace_of_record(record: dict[str, Any]) -> RecallTrace:
-    """Return the trace of a stored record; its id is made anew from the content."""
+    """Return the trace of a stored record; its id is made anew from the content.
+
+    An erased trace has no query and no terms.
+    """
     told = record["retrieval"]
+    erased_id = record.get(MARK)
     coefficients = {name: float(value) for name, value in told["coefficients"].items()}
     fields = {
-        **record,
+        **{name: value for name, value in record.items() if name != MARK},
         "at": datetime.fromisoformat(record["at"]),
         "terms": tuple(record["terms"]),
         "retrieval": Retrieval(
@@ -213,4 +219,6 @@ def trace_of_record(record: dict[str, Any]) -> RecallTrace:
             Exclusion(cell=cell, reason=reason) for cell, reason in record["exclusions"]
         ),
     }
+    if erased_id is not None:  # its id was made of what was asked, which is gone
+        return trusted(RecallTrace, {"id": erased_id, **fields})
     return sealed_trace(fields)[0]

@@ -1,4 +1,4 @@
-"""Chooses the corpus that the settings ask for, and says so where it is another."""
+"""Loads the corpus that the settings ask for, and no other in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.data.documents import corpus_of
 from experiments.data.generated import generate
 from experiments.data.locomo import read_locomo
 from experiments.data.sources import Found, Missing, find
-from experiments.failures import UsageError
+from experiments.failures import MissingDataError, UsageError
 from experiments.settings import DataSettings, PinnedFile
 
 CONVERSATIONS_LIMIT = 1_000_000
@@ -26,9 +26,9 @@ _log = logging.getLogger(__name__)
 def load(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     """Return the corpus and the settings that describe it.
 
-    Where LoCoMo or Cranfield is asked for and nowhere to be found, both are those of the generated
-    conversations, and a warning says what is missing and how to provide it. A BEIR-style folder's
-    settings come back under its data set's name.
+    A BEIR-style folder's settings come back under its data set's name. Raises MissingDataError
+    where LoCoMo or Cranfield is asked for and nowhere to be found; the message says how to provide
+    it, and which data need none.
     """
     if settings.max_conversations is not None:
         ranges.whole("data.max_conversations", settings.max_conversations, 1, CONVERSATIONS_LIMIT)
@@ -60,7 +60,7 @@ def _first(corpus: Corpus, count: int) -> Corpus:
 def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     found = find(settings.conversations, settings)
     if isinstance(found, Missing):
-        return _instead("LoCoMo", found, settings.conversations, settings)
+        raise _missing("LoCoMo", found, settings.conversations)
     conversations, problems = read_locomo(found.path)
     pinned = settings.conversations
     records = [DataRecord("locomo", pinned.sha256, pinned.licence, found.origin)]
@@ -85,24 +85,12 @@ def _locomo(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     )
 
 
-def _instead(
-    title: str, missing: Missing, pinned: PinnedFile, settings: DataSettings
-) -> tuple[Corpus, DataSettings]:
-    """Say what is missing, and take generated conversations."""
-    _log.warning(
-        "%s was not found (%s). Running on generated conversations instead. For %s "
-        "give data.path=FOLDER or set CMA_DATA_DIR to a folder that holds %s.",
+def _missing(title: str, missing: Missing, pinned: PinnedFile) -> MissingDataError:
+    return MissingDataError(
         title,
-        "; ".join(missing.tried),
-        title,
-        pinned.path,
-    )
-    return _generated(
-        DataSettings(
-            name="generated",
-            generated=settings.generated,
-            max_conversations=settings.max_conversations,
-        )
+        f"{title} was not found ({'; '.join(missing.tried)}). Give data.path=FOLDER or set "
+        f"CMA_DATA_DIR to a folder that holds {pinned.path}; or run on generated conversations, "
+        "which need no data: data=generated",
     )
 
 
@@ -116,7 +104,7 @@ def _cranfield(settings: DataSettings) -> tuple[Corpus, DataSettings]:
     ):
         found: Found | Missing = find(pinned, settings)
         if isinstance(found, Missing):
-            return _instead("Cranfield", found, pinned, settings)
+            raise _missing("Cranfield", found, pinned)
         files.append(found.path)
         name = "cranfield" if part == "documents" else f"cranfield-{part}"
         records.append(DataRecord(name, pinned.sha256, pinned.licence, found.origin))

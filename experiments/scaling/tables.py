@@ -86,9 +86,9 @@ def measured(found: Sequence[Measured]) -> dict[str, Figure]:
 
 NOTES = (
     (
-        "One process, one thread, every question put to each engine in turn; analysis of the "
-        "question is part of the time. cma index: the search alone, with its exact counts; cma "
-        "recall: the public method, which reads the cells and records a trace."
+        "One process, one thread, every question put to each engine, in blocks that alternate; "
+        "analysis of the question is part of the time. cma index: the search alone, with its exact "
+        "counts; cma recall: the public method, which reads the cells and records a trace."
     ),
     (
         "CMA ranks by the paper's score (overlap, confidence, importance, recency), the peers by "

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from cma.orion.scoring import CONTEXT_PARTS
 from experiments.bootstrap import Floats
 from experiments.comparison import Comparison
 from experiments.data.conversations import Corpus
-from experiments.engines import Answer, Row, rows
+from experiments.engines import Answer, Engine, Row, rows
 from experiments.ingest import Ingested, ingested
 from experiments.progress import progress
 from experiments.result import Result
@@ -201,7 +200,7 @@ def _others(
     return found
 
 
-def _row(name: str, analyser: str, engine: Literal["cma"] = "cma") -> Row:
+def _row(name: str, analyser: str, engine: Engine = "cma") -> Row:
     return Row(name, analyser, engine, _unbound)
 
 

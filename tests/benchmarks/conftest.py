@@ -34,6 +34,17 @@ def figures() -> Iterator[Figures]:
     OUT.write_text(json.dumps({"figures": {**earlier, **measured}}, indent=2, sort_keys=True))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the ratios that are on record, those of earlier runs too."""
+    if not OUT.exists():
+        return
+    terminalreporter.section(f"ratios, kept in {OUT.relative_to(ROOT)}")
+    for key, figure in json.loads(OUT.read_text())["figures"].items():
+        low, high = figure.get("interval") or (None, None)
+        between = "" if low is None else f" [{low:.3f}, {high:.3f}]"
+        terminalreporter.line(f"{key}: {figure['value']:.3f}{between} {figure['unit']}")
+
+
 class Zipf:
     """Documents and queries of terms drawn from a Zipf-like vocabulary, seeded."""
 

@@ -461,7 +461,7 @@ def test_figures_are_rows_of_the_tables(result: Result) -> None:
     for metric in ("recall@10", "ndcg@10"):
         key = f"generated.{metric.replace('@', '')}"
         own = rows[rows["metric"] == metric].set_index(["scorer", "analyser", "engine"])
-        tuned = own.loc[("tuned", "english", "cma")]
+        tuned = own.loc[("tuned", "dialogue", "cma")]
         assert result.figures[f"{key}.tuned"].value == pytest.approx(tuned["value"])
         assert result.figures[f"{key}.tuned"].interval == pytest.approx(
             (tuned["low"], tuned["high"])

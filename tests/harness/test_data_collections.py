@@ -1,7 +1,6 @@
 """Cranfield and BEIR-style folders: what is read, and that all else is named by file and line."""
 
 import json
-import logging
 import os
 import random
 from contextlib import suppress
@@ -15,7 +14,7 @@ from experiments.data.beir import read_beir
 from experiments.data.documents import titled
 from experiments.data.loading import load
 from experiments.evaluation import METRICS, Judge
-from experiments.failures import DataError, ExperimentError, UsageError
+from experiments.failures import DataError, ExperimentError, MissingDataError, UsageError
 from experiments.overrides import composed
 
 FOLDER = Path(os.environ.get("CMA_DATA_DIR", ""))
@@ -235,14 +234,12 @@ def test_malformed_cranfield_is_named_by_file_and_line(tmp_path, reader, content
         reader(tmp_path / "file")
 
 
-def test_without_cranfield_the_generated_corpus_is_used_and_said(tmp_path, monkeypatch, caplog):
+def test_without_cranfield_no_other_data_take_its_place(tmp_path, monkeypatch):
     monkeypatch.setenv("CMA_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("CMA_DATA_DIR", raising=False)
     settings = composed(["experiment=retrieval", "data=cranfield", "data.download=false"])
-    with caplog.at_level(logging.WARNING):
-        corpus, used = load(settings.data)
-    assert corpus.name == used.name == "generated"
-    assert "Cranfield was not found" in caplog.text
+    with pytest.raises(MissingDataError, match="Cranfield was not found"):
+        load(settings.data)
 
 
 @needs_cranfield

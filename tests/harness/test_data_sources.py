@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import http.server
-import logging
 import threading
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ import pytest
 
 from experiments.data.loading import load
 from experiments.data.sources import Found, Missing, find
-from experiments.failures import DataError, UsageError
+from experiments.failures import DataError, MissingDataError, UsageError
 from experiments.settings import DataSettings, PinnedFile
 
 CONTENT = b"[]"
@@ -170,14 +169,9 @@ def test_failed_download_is_no_error_but_is_told(server):
     assert "the download failed" in " ".join(found.tried)
 
 
-def test_without_locomo_the_generated_conversations_are_used_and_it_is_said(caplog):
-    with caplog.at_level(logging.WARNING):
-        corpus, used = load(replace(OFFLINE, conversations=PINNED))
-    assert corpus.name == used.name == "generated"
-    assert "LoCoMo was not found" in caplog.text
-    assert "CMA_DATA_DIR" in caplog.text
-    again, _ = load(DataSettings(name="generated"))
-    assert again == corpus
+def test_without_locomo_no_other_data_take_its_place_and_it_is_said():
+    with pytest.raises(MissingDataError, match=r"LoCoMo was not found.*CMA_DATA_DIR.*=generated"):
+        load(replace(OFFLINE, conversations=PINNED))
 
 
 def test_unknown_data_set_names_those_there_are():

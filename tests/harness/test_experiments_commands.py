@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from experiments import not_run
 from experiments.runs import ROOT
+from reproductions.not_run import read_notes
 
 TINY = [
     "data.generated.conversations=1",
@@ -74,12 +76,28 @@ def test_an_experiment_writes_its_run_directory_and_nothing_else_and_resumes(com
     assert written(tmp_path) == everything
 
 
-def test_without_data_the_generated_conversations_are_used_and_it_is_said(command, tmp_path):
+def test_without_data_nothing_else_is_run_in_its_place(command, tmp_path):
     done = command("experiment=retrieval", "data.download=false", *TINY)
+    assert done.returncode == 2, done.stderr
+    assert "error: LoCoMo was not found" in done.stderr
+    assert "data=generated" in done.stderr
+    assert written(tmp_path) == []
+
+
+def test_without_data_a_run_that_may_be_skipped_is_and_leaves_a_note(command, tmp_path):
+    """As `make reproduce` asks: it must finish without data, and the page must say so."""
+    done = command("experiment=retrieval", "data.download=false", "data.missing=skip", *TINY)
     assert done.returncode == 0, done.stderr
-    assert "LoCoMo was not found" in done.stdout + done.stderr
-    (result,) = results(tmp_path)
-    assert [each["name"] for each in result["data"]] == ["generated"]
+    assert done.stdout == "not run here: no data for retrieval (LoCoMo was not found)\n"
+    note = "runs/retrieval/locomo.not-run.json"
+    assert written(tmp_path) == ["runs", "runs/retrieval", note]
+    root = tmp_path / "runs"
+    assert read_notes(root) == {("retrieval", "locomo"): "LoCoMo"}
+    not_run.clear(root, "retrieval", "locomo")
+    assert read_notes(root) == {}
+    done = command("experiment=retrieval", "data.missing=guess", *TINY)
+    assert done.returncode == 2
+    assert "refuse, skip" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -92,7 +110,10 @@ def test_without_data_the_generated_conversations_are_used_and_it_is_said(comman
             ["experiment=retrieval", "evaluation.peer_k1=nan"],
             "error: evaluation.peer_k1=nan is out of",
         ),
-        (["experiment=retrieval", "evaluation.analysers=[zz]"], "are: unicode, english, dialogue\n"),
+        (
+            ["experiment=retrieval", "evaluation.analysers=[zz]"],
+            "are: unicode, english, dialogue\n",
+        ),
         (["experiment=retrieval", "data.path=nowhere"], "data.path=nowhere does not exist"),
     ],
 )
@@ -141,7 +162,9 @@ def test_multirun_goes_on_past_a_failed_job_and_ends_with_status_1(command, tmp_
     done = command("-m", "experiment=retrieval", "data=generated", *TINY, "seed=-1,5,6")
     assert done.returncode == 1
     assert "seed=-1 is out of range" in done.stderr
-    assert "failed job" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "grid: 2 of 3 cells done" in done.stderr
+    assert "refused: seed=-1 (seed=-1 is out of range" in done.stderr
     assert sorted((each["seed"], each["status"]) for each in results(tmp_path)) == [
         (5, "ok"), (6, "ok"),
     ]  # fmt: skip

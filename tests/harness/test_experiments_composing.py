@@ -54,12 +54,6 @@ def test_the_papers_coefficients_sum_to_one():
     assert sum(vars(weights).values()) == pytest.approx(1.0)
 
 
-def test_generated_fallback_is_the_generated_option():
-    """LoCoMo's fallback uses the schema's sizes; the option's must be the same."""
-    locomo = composed(["experiment=retrieval", "data=locomo"]).data.generated
-    assert composed(["experiment=retrieval", "data=generated"]).data.generated == locomo
-
-
 @pytest.mark.parametrize(
     ("override", "words"),
     [

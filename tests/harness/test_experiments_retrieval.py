@@ -47,7 +47,7 @@ def test_table_is_whole_and_every_value_is_its_numerator_over_its_denominator(re
         "data", "labels", "scorer", "analyser", "engine", "category", "metric", "value", "low",
         "high", "n", "numerator",
     ]  # fmt: skip
-    assert len(table) == 12 * 6 * 6
+    assert len(table) == 18 * 6 * 6
     assert ((table["value"] - table["numerator"] / table["n"]).abs() < 1e-12).all()
     assert (
         (table["low"] <= table["value"] + 1e-12) & (table["value"] <= table["high"] + 1e-12)
@@ -91,7 +91,7 @@ def test_differences_are_against_the_best_row_of_the_peer(result):
 
 def test_best_row_of_the_peer_is_the_one_with_the_highest_headline(settings):
     compared = rows(settings.evaluation, settings.retrieval)
-    values = {"overlap": 1.0, "unicode": 0.2, "english": 0.6}
+    values = {"overlap": 1.0, "unicode": 0.2, "english": 0.6, "dialogue": 0.4}
     judged = [
         Judged(row, np.full((4, len(METRICS)), values.get(row.scorer, values[row.analyser])))
         for row in compared

@@ -113,6 +113,21 @@ def expected(
         value = oracle.rounded(math.log(1 + (whole - holding + 0.5) / (holding + 0.5)))
         return max(value, 2.0**-30)
 
+    def telling() -> dict[str, float]:
+        first = sorted((-lent(name), name) for name in seen if lent(name) > 0)[:5]
+        told: dict[str, float] = {}
+        for value, name in first:
+            for term in sorted(set(seen[name].entry.terms) - words):
+                told[term] = told.get(term, 0.0) - value
+        found = []
+        for term, value in told.items():
+            holding = sum(term in each.terms for each in cells)
+            ratio = (len(cells) - holding + 0.5) / (holding + 0.5)
+            found.append((-value * max(oracle.rounded(math.log(1 + ratio)), 2.0**-30), term))
+        return {term: -weight for weight, term in sorted(found)[:10]}
+
+    terms_told = telling()
+
     def parts(name: str) -> dict[str, float]:
         entry, told = seen[name]
         age = max(0, AT - entry.observed_us) / (604800.0 * 1e6)
@@ -153,6 +168,10 @@ def expected(
             "statement": float("?" not in told.content),
             "month": float(month(entry.observed_us) in named),
             "moment": float(wants_time and bool(SAYS_A_TIME & set(entry.terms))),
+            "feedback": oracle.added(
+                weight for term, weight in terms_told.items() if term in entry.terms
+            )
+            / (oracle.added(terms_told.values()) or 1.0),
         }
 
     ranked = []
