@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cma.orion.cell_ids import CellIds, packed
 from cma.orion.columns import Column
-from cma.orion.ranking import id_prefixes
 
 __all__ = ["NEVER", "Entries", "Entry"]
 
@@ -47,13 +47,12 @@ class Entries:
 
     def __init__(self) -> None:
         """Make empty columns."""
-        self.ids: list[str] = []
-        self.ordinals: dict[str, int] = {}
+        self.ids = CellIds()
+        self.cells = 0  # with a live row
         self.version = 0
         self.latest_us = -_FARTHEST
         self.earliest_expiry_us = NEVER
         self.retired = 0  # rows not live whose postings are still there
-        self._prefixes = Column(np.uint64)
         self._scopes = Column(np.int32)
         self._confidence = Column(np.float64)
         self._importance = Column(np.float64)
@@ -61,7 +60,7 @@ class Entries:
         self._expires = Column(np.int64)
         self._inactive = Column(np.bool_)
         self._live = Column(np.bool_)
-        self._lengths = Column(np.int64)
+        self._lengths = Column(np.int32)
         self._any_inactive = False
         self._digests = bytearray()
         self._sum = 0
@@ -74,7 +73,7 @@ class Entries:
     @property
     def prefixes(self) -> NDArray[np.uint64]:
         """The first 16 hex digits of each id."""
-        return self._prefixes.values
+        return self.ids.prefixes
 
     @property
     def confidence(self) -> NDArray[np.float64]:
@@ -124,14 +123,13 @@ class Entries:
         ids, _, scopes, confidence, importance, observed, terms, expires, inactive = zip(
             *entries, strict=True
         )
-        prefixes = id_prefixes(ids)
+        numbers = packed(ids)
         shares = _shares(confidence, importance)
         times = _times(observed, expires)
         if not all(0 <= scope < 2**31 for scope in set(scopes)):
             raise ValueError(f"scope: must be a code from 0 to 2^31-1; among {sorted(set(scopes))}")
         lengths = np.fromiter(map(len, terms), np.int64, count)
         digests = list(map(_digest, entries))
-        self._prefixes.extend(prefixes, count)
         self._scopes.extend(scopes, count)
         self._confidence.extend(shares[0], count)
         self._importance.extend(shares[1], count)
@@ -140,8 +138,8 @@ class Entries:
         self._inactive.extend(inactive, count)
         self._live.extend(True, count)
         self._lengths.extend(lengths, count)
-        self.ids.extend(ids)
-        self.ordinals.update(zip(ids, range(start, start + count), strict=True))
+        self.ids.extend(ids, numbers)
+        self.cells += count
         self._any_inactive = self._any_inactive or any(inactive)
         self.latest_us = max(self.latest_us, max(observed))
         self.earliest_expiry_us = min(self.earliest_expiry_us, min(expires))
@@ -162,6 +160,7 @@ class Entries:
         size[0] -= 1
         size[1] -= int(self._lengths.values[ordinal])
         self._live.values[ordinal] = False
+        self.cells -= 1
         own = slice(_SIZE * ordinal, _SIZE * (ordinal + 1))
         self._sum = (self._sum - int.from_bytes(self._digests[own])) % _MODULUS
         self.retired += 1

@@ -15,7 +15,9 @@ import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cma.orion.cell_ids import packed
 from cma.orion.entries import NEVER, Entries, Entry
 from cma.orion.neighbours import Neighbours
 from cma.orion.postings import Postings
@@ -43,11 +45,11 @@ class Index:
 
     def __len__(self) -> int:
         """How many cells have a live revision here."""
-        return len(self._entries.ordinals)
+        return self._entries.cells
 
     def __contains__(self, cell_id: object) -> bool:
         """Whether a cell is here."""
-        return cell_id in self._entries.ordinals
+        return self._entries.ids.latest(cell_id) >= 0
 
     @property
     def digest(self) -> str:
@@ -60,7 +62,10 @@ class Index:
 
     def ordinal(self, cell_id: str) -> int:
         """The ordinal of a cell's live revision. Raises KeyError for an unknown cell."""
-        return self._entries.ordinals[cell_id]
+        row = self._entries.ids.latest(cell_id)
+        if row < 0:
+            raise KeyError(cell_id)
+        return row
 
     def add_many(self, entries: Sequence[Entry]) -> range:
         """Append cells that are not here yet and return their ordinals, dense and in order.
@@ -70,8 +75,8 @@ class Index:
         with self._lock:
             if not entries:
                 return range(len(self._entries), len(self._entries))
-            ids = {entry.id for entry in entries}
-            if len(ids) < len(entries) or not self._entries.ordinals.keys().isdisjoint(ids):
+            ids = [entry.id for entry in entries]
+            if len(set(ids)) < len(ids) or (self._rows(ids) >= 0).any():
                 raise ValueError("id: a cell is given twice or is here already; use replace")
             return self._append(entries)
 
@@ -82,8 +87,8 @@ class Index:
         cell. Raises ValueError for an unknown cell.
         """
         with self._lock:
-            old = self._entries.ordinals.get(entry.id)
-            if old is None:
+            old = self._entries.ids.latest(entry.id)
+            if old < 0:
                 raise ValueError(f"id: {entry.id!r} is not in the index; use add_many")
             new = self._append([entry])[0]
             self._entries.retire(old)
@@ -96,14 +101,13 @@ class Index:
         Raises ValueError for a cell that is not here, before anything is changed.
         """
         with self._lock:
-            places = self._entries.ordinals
-            try:
-                ends = [(places[first], places[second]) for first, second in pairs]
-            except KeyError as error:
-                raise ValueError(f"link: cell {error} is not in the index") from error
+            ends = [name for pair in pairs for name in pair]
             if ends:
-                both = np.array(ends, np.int64)
-                self._neighbours.connect(both[:, 0], both[:, 1])
+                rows = self._rows(ends)
+                if (rows < 0).any():
+                    missing = ends[int((rows < 0).argmax())]
+                    raise ValueError(f"link: cell {missing!r} is not in the index")
+                self._neighbours.connect(rows[::2], rows[1::2])
 
     def search(
         self,
@@ -153,6 +157,9 @@ class Index:
                 raise ValueError("surroundings: needed, and in step, where a part of them counts")
             surroundings.context.bigrams.seal()
             return rank(self._entries, self._postings, self._neighbours, surroundings, query)
+
+    def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        return self._entries.ids.latest_of(ids, packed(ids))
 
     def _append(self, entries: Sequence[Entry]) -> range:
         added = self._entries.append(entries)

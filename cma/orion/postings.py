@@ -22,6 +22,7 @@ from cma.orion.columns import Column
 __all__ = ["Postings", "Run"]
 
 _RATIO = 4
+_CHUNK = 1 << 16
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
 Integers = NDArray[np.int64]
@@ -67,7 +68,7 @@ class Postings:
         self.purges = 0
         self._shapes = Column(np.int64)
         self._shape_order = _NOTHING
-        self._distinct = Column(np.int64)
+        self._distinct = Column(np.int32)
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -102,6 +103,8 @@ class Postings:
         """Append cells, each given as its terms, under the next ordinals."""
         self._new_codes.extend(map(self._codes.__getitem__, chain.from_iterable(texts)))
         self._new_lengths.extend(map(len, texts))
+        if len(self._new_lengths) >= _CHUNK:  # so that little waits as Python numbers
+            self.seal()
 
     def seal(self) -> None:
         """Make what was appended searchable."""

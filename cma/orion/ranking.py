@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from cma.orion.scoring import Floats
 
-__all__ = ["Ranking", "best", "id_prefixes", "plausible"]
+__all__ = ["Ranking", "best", "plausible"]
 
 Integers = NDArray[np.int64]
 _GROUPS = 64
-_HEX = 40
-_ID = "cell-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +32,6 @@ class Ranking:
     parts: dict[str, Floats]
     exclusions: tuple[tuple[str, str], ...]
     excluded: dict[str, int]
-
-
-def id_prefixes(ids: Sequence[str]) -> NDArray[np.uint64]:
-    """The first 16 hex digits of each id as a number, in the order that the ids have as text."""
-    joined = "".join([text[len(_ID) :] for text in ids])
-    try:
-        data = bytes.fromhex(joined)
-    except ValueError as error:
-        raise ValueError(f"id: digits must be hex; {error}") from error
-    if (
-        len(data) * 2 != len(joined)  # blanks are skipped
-        or joined != joined.lower()
-        or not all(len(text) == len(_ID) + _HEX and text.startswith(_ID) for text in ids)
-    ):
-        raise ValueError(
-            f"id: must be {_ID!r} and {_HEX} lower-case hex digits; one of {ids[:3]!r}"
-        )
-    digits = np.frombuffer(data, np.uint8).reshape(len(ids), _HEX // 2)[:, :8]
-    return np.ascontiguousarray(digits).view(">u8")[:, 0].astype(np.uint64)
 
 
 def plausible(rough: Floats, count: int, slack: float) -> Integers:

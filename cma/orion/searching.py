@@ -137,18 +137,19 @@ class Searcher:
         if len(left_out):
             left_out, _, _ = self._exact(query, idle, query.exclusion_limit)
         hits, rest = slice(query.limit), slice(query.limit, count)
-        name = self._entries.ids.__getitem__
+        names = self._entries.ids.names(np.concatenate([chosen, left_out]))
+        told, idle_told = names[: len(chosen)], names[len(chosen) :]
         return Ranking(
             ordinals=chosen[hits],
-            ids=tuple(map(name, chosen[hits].tolist())),
+            ids=tuple(told[hits]),
             scores=scores[hits],
             parts={part: values[hits] for part, values in parts.items()},
             exclusions=(
-                *zip(map(name, left_out.tolist()), repeat("inactive")),
-                *zip(map(name, chosen[rest].tolist()), repeat("below_limit")),
+                *zip(idle_told, repeat("inactive")),
+                *zip(told[rest], repeat("below_limit")),
             ),
             excluded={
-                "other_scope": len(self._entries.ordinals) - seen,
+                "other_scope": self._entries.cells - seen,
                 "inactive": idle.matching,
                 "below_limit": served.matching - len(chosen[hits]),
             },
@@ -226,7 +227,7 @@ class Searcher:
         if pruner is None:
             raise TypeError("nothing is compiled here")
         visible: Filter | None = None
-        if entries.retired or seen < len(entries.ordinals):
+        if entries.retired or seen < entries.cells:
             key = (query.viewer, entries.version)
             if self._packed[0] != (key, size):
                 rows = self._visible.get(
@@ -268,7 +269,7 @@ class Searcher:
         terms = sorted(repeats)
         holding = postings.find(terms)
         visible: Booleans | None = None
-        if entries.retired or seen < len(entries.ordinals):
+        if entries.retired or seen < entries.cells:
             key = (query.viewer, entries.version)
             visible = self._visible.get(key, size, lambda rows: entries.visible(query.viewer, rows))
             keeps = [visible[cells] for cells, _ in holding]

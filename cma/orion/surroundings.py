@@ -108,7 +108,7 @@ def rank(
             *((ids[ordinal], "below_limit") for ordinal in chosen[rest].tolist()),
         ),
         excluded={
-            "other_scope": len(entries.ordinals) - seen,
+            "other_scope": entries.cells - seen,
             "inactive": len(idle),
             "below_limit": len(served) - len(chosen[hits]),
         },
