@@ -9,7 +9,7 @@ ifneq ($(DATA),)
 export CMA_DATA_DIR ?= $(DATA)
 endif
 
-.PHONY: help reproduce test check bench mutate report clean
+.PHONY: help reproduce test check bench mutate report docs browser clean
 help:           ## show this list
 	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -26,6 +26,7 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=explain
 	$(RUN) -m experiments experiment=recovery
 	$(RUN) -m experiments experiment=concurrency
+	$(RUN) -m experiments experiment=fuzz
 	$(RUN) -m experiments experiment=delta_norm
 	$(RUN) -m experiments experiment=model_transfer
 	$(RUN) -m experiments experiment=task_gain
@@ -33,6 +34,7 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 	$(RUN) -m experiments experiment=retrieval data=locomo data.missing=skip
 	$(RUN) -m experiments experiment=retrieval data=cranfield data.missing=skip
 	$(RUN) -m experiments experiment=coefficient_sweep data=locomo evaluation.dense=true data.missing=skip
+	$(RUN) -m experiments experiment=coefficient_sweep data=cranfield sweep.lexical=bm25 sweep.objective=ndcg@10 sweep.parts=[bigrams,feedback] sweep.sample=0 data.missing=skip
 	$(RUN) -m experiments experiment=version_ladder data=locomo data.missing=skip
 	$(RUN) -m experiments experiment=scale
 	-$(RUN) -m experiments experiment=stage150
@@ -49,14 +51,24 @@ check: $(INSTALLED) ## lint, format, types, import rules
 
 bench: $(INSTALLED) ## measure the ratios against peers (minutes)
 	$(RUN) -m pytest -q tests/benchmarks -p no:xdist --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
+	$(RUN) -m experiments experiment=scale scale.cells=[1000000] scale.queries=500 scale.checked=500
 	$(RUN) -m reports
 
 mutate: $(INSTALLED) ## remove each rule on purpose and see a test go red (minutes)
 	$(RUN) -m tests.mutants.run
+	$(RUN) -m tests.mutants.erasure.run
 	$(RUN) -m reports
 
 report: $(INSTALLED) ## build the report again from the runs that are there
 	$(RUN) -m reports
 
+docs: $(INSTALLED) ## build the documentation into build/docs, its reference from the code
+	$(RUN) docs/generate.py
+	$(RUN) -m sphinx -W --keep-going -q -d build/doctrees -b html docs build/docs
+
+browser: $(INSTALLED) ## look at the report page with a real browser (installs one: 500 MB)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(RUN) -m pytest -q -rs tests/browser
+
 clean:          ## remove what was generated, keep the environment
-	rm -rf runs reports/out
+	rm -rf runs reports/out build

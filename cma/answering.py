@@ -77,8 +77,9 @@ def tell(
     as_json: bool,
     *,
     accept: Callable[[Any], bool] = lambda _: True,
+    refusal: int = 1,
 ) -> None:
-    """Print what `run` returns, or why it was refused (exit status 1)."""
+    """Print what `run` returns, or why it was refused (exit status `refusal`)."""
     try:
         found = run()
     except CmaError as error:
@@ -92,7 +93,7 @@ def tell(
             sys.stdout.buffer.write(orjson.dumps({"error": fields}) + b"\n")
         else:
             Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
-        raise typer.Exit(1) from error
+        raise typer.Exit(refusal) from error
     if as_json:
         sys.stdout.buffer.write(rendering.as_json(found) + b"\n")
     else:

@@ -12,17 +12,21 @@ from typing import Annotated, Any
 
 import typer
 
-from cma import desk, rendering, rendering_evidence
+from cma import desk, rendering, rendering_checkup, rendering_evidence
 from cma.answering import CALLER, AsJson, Scope, StorePath, answer, tell
+from cma.doctor.examining import examine
+from cma.erasure import REASONS
 from cma.memory import Memory
 from cma.orion.explanation import timeline
 from cma.orion.scopes import GLOBAL
 from cma.orion.traces import Retrieval
 from cma.rosette.restoring import restore_snapshot
 from cma.values.clock import SystemClock
+from cma.values.errors import InvalidValueError, Reason
 from cma.values.identity import MAX_INTEGER
 from cma.values.validation import validated
 
+EXPLAINED = ("receipt-", "trace-")
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -56,7 +60,7 @@ def recall_command(
     query: Annotated[str, typer.Argument(help="what to look for, in plain words")],
     scope: Scope = GLOBAL,
     limit: Annotated[int, typer.Option("--limit", "-k", help="how many cells, at least 1")] = 10,
-    analyser: Annotated[str, typer.Option(help="unicode or english")] = "unicode",
+    analyser: Annotated[str, typer.Option(help="unicode, english or dialogue")] = "unicode",
     lexical: Annotated[str, typer.Option(help="overlap, idf_overlap, jaccard or bm25")] = "overlap",
     include_inactive: Annotated[
         bool, typer.Option("--include-inactive", help="serve expired and retired cells too")
@@ -96,7 +100,7 @@ def explain_command(
     """
     answer(
         store,
-        lambda memory: memory.within(scope).explain(request),
+        lambda memory: memory.within(scope).explain(_request_id(request)),
         rendering_evidence.request,
         as_json,
         accept=lambda explanation: explanation.verified,
@@ -110,6 +114,23 @@ def verify_command(store: StorePath, as_json: AsJson = False) -> None:
     Example: cma verify agent.cma && echo sound
     """
     answer(store, lambda memory: memory.verify(), rendering.verification, as_json)
+
+
+@app.command("doctor")
+def doctor_command(store: StorePath, as_json: AsJson = False) -> None:
+    """Say all that is wrong with a store, where, and what to do. Looks only, and mends nothing.
+
+    Exit status: 0 healthy, 1 something was found, 2 there is no such store.
+
+    Example: cma doctor agent.cma
+    """
+    tell(
+        lambda: examine(store, clock=SystemClock()),
+        rendering_checkup.checkup,
+        as_json,
+        accept=lambda found: found.healthy,
+        refusal=2,
+    )
 
 
 @app.command("timeline")
@@ -132,6 +153,53 @@ def timeline_command(
         return timeline(memory.store, subject=subject, last=min(last, MAX_INTEGER))
 
     answer(store, run, rendering.timeline, as_json)
+
+
+@app.command("erase")
+def erase_command(
+    store: StorePath,
+    cell_id: Annotated[str, typer.Argument(help="cell-... as recall and timeline print it")],
+    reason: Annotated[
+        str, typer.Option("--reason", "-r", help=f"{', '.join(REASONS)}, or a short note")
+    ],
+    scope: Scope = GLOBAL,
+    name: desk.Name = "cma-cli",
+    as_json: AsJson = False,
+) -> None:
+    """Erase a cell for good, with what names or quotes it. Nothing brings it back.
+
+    Exit status 1 also where the bytes could not be overwritten yet; the next opening does it.
+
+    Example: cma erase agent.cma cell-0123... --reason person-request --scope session:42 --as ann
+    """
+    answer(
+        store,
+        lambda memory: memory.within(scope).erase(cell_id, reason=reason),
+        rendering.facts,
+        as_json,
+        accept=lambda erasure: erasure.cleaned,
+        name=name,
+    )
+
+
+@app.command("index")
+def index_command(
+    store: StorePath,
+    analyser: Annotated[str, typer.Option(help="unicode, english or dialogue")] = "unicode",
+    as_json: AsJson = False,
+) -> None:
+    """Keep the index of a store in a file beside it, which the next opening maps at once.
+
+    The file may be removed at any time: the index is built from the store then.
+
+    Example: cma index agent.cma
+    """
+
+    def run(memory: Memory) -> Any:
+        place = memory.keep_index(analyser)
+        return {"file": place.name, "bytes": place.stat().st_size}
+
+    answer(store, run, rendering.facts, as_json)
 
 
 @app.command("snapshot")
@@ -159,9 +227,24 @@ def restore_command(
     """
 
     def run() -> Any:
-        return restore_snapshot(file, store, caller=CALLER, clock=SystemClock())
+        restored = restore_snapshot(file, store, caller=CALLER, clock=SystemClock())
+        return {"store": str(store), **restored.model_dump()}
 
     tell(run, rendering.facts, as_json)
+
+
+def _request_id(request: str) -> str:
+    """Return an id that can be explained; refuse any other with what it must begin with."""
+    if not request.startswith(EXPLAINED):
+        raise InvalidValueError(
+            Reason.FIELD_INVALID,
+            "only a delivery or a recall can be explained",
+            field="request",
+            value=request,
+            remedy="give an id that begins with receipt- (as deliver and `cma timeline` tell it) "
+            "or trace- (as `cma recall` does)",
+        )
+    return request
 
 
 def main() -> None:

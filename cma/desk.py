@@ -15,9 +15,10 @@ from cma.answering import AsJson, StorePath, answer
 from cma.eagle.executions import ExecutionTrace, read_execution
 from cma.lagoon.candidates import Candidate, read_candidate
 from cma.lagoon.policy import Policy
-from cma.lagoon.standing import proposal_of, proposals
+from cma.lagoon.standing import Status, proposal_of, proposals
 from cma.memory import Memory
 from cma.orion.connection import database_errors
+from cma.orion.scopes import checked_scope
 from cma.rosette.lineage import SourceCell, source_cell
 from cma.trifid.frames import EpisodeFrame, read_frame
 from cma.trifid.replaying import replayed
@@ -52,8 +53,9 @@ class Evidence(Value):
 @app.command("list")
 def list_command(
     store: StorePath,
-    status: Annotated[
-        str | None, typer.Option(help="pending, approved or rejected (all by default)")
+    status: Annotated[Status | None, typer.Option(help="how they stand (all by default)")] = None,
+    scope: Annotated[
+        str | None, typer.Option("--scope", "-s", help="those that a scope sees (all by default)")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +66,8 @@ def list_command(
 
     def run(memory: Memory) -> Any:
         with database_errors(memory.store.path):
-            return proposals(memory.store.connection, viewer=None, status=status)
+            viewer = None if scope is None else checked_scope(scope)
+            return proposals(memory.store.connection, viewer=viewer, status=status)
 
     answer(store, run, rendering_evidence.proposal_list, as_json)
 

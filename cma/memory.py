@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cma import review
 from cma.eagle.decisions import Decision, conflicts_seen, decide_conflict, decisions_seen
 from cma.eagle.executions import ExecutionTrace, record_execution
 from cma.eagle.skills import propose_skill
+from cma.erasure import Erasure, erase
 from cma.lagoon.approvals import Approval
 from cma.lagoon.candidates import read_candidate
 from cma.lagoon.claims import propose_claim
@@ -24,6 +26,7 @@ from cma.lagoon.standing import Proposal, proposal_of, proposals
 from cma.orion.audit import AuditRecord
 from cma.orion.cells import Authority, Caller, Cell, CellDraft
 from cma.orion.connection import database_errors
+from cma.orion.index_keeping import remove_kept
 from cma.orion.indexes import Indexes
 from cma.orion.linking import add_links
 from cma.orion.links import Link, LinkDraft
@@ -217,6 +220,37 @@ class Memory:
         Raises NotFoundError (`cell-not-found`, `revision-not-found`).
         """
         return read_cell(self.store, cell_id, revision=revision, viewer=self.scope)
+
+    def erase(self, cell_id: str, *, reason: str) -> Erasure:
+        """Erase a cell for good: its words leave the store, its id and times stay.
+
+        reason: `person-request`, `retention-ended`, `written-in-error`, `legal-order`, or a short
+        note in words of its own. What names or quotes the cell loses its text too; what was derived
+        from it is quarantined and can be proposed and approved anew. Who may approve under the
+        memory's policy may erase.
+        """
+        remove_kept(self.store.path)  # it holds the terms of the cell
+        erasure = erase(
+            self.store,
+            cell_id,
+            reason=reason,
+            viewer=self.scope,
+            caller=self.caller,
+            policy=self.policy,
+        )
+        self._indexes.forget()
+        return erasure
+
+    def keep_index(self, analyser: str | None = None) -> Path:
+        """Write the index of an analyser (the memory's own by default) beside the store.
+
+        Returns the file. The next process that opens the store maps it in place of building it.
+        Without one, or after it is removed, the index is built from the store. Raises
+        InvalidValueError for an analyser that there is not, StoreRefusedError as `recall` does.
+        """
+        how = _valid(Retrieval, {"analyser": analyser or self.retrieval.analyser})
+        with database_errors(self.store.path):
+            return self._indexes.keep(self.store, how.analyser)
 
     def recall(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -54,8 +55,8 @@ def recollection(console: Console, answer: Recollection) -> None:
         console.print(Text(f"nothing was found in the scope {trace.scope}"))
         if trace.scope == GLOBAL:
             console.print(Text("a session's cells are seen with --scope session:<id>", style="dim"))
-    for above, below in zip(trace.hits, trace.hits[1:], strict=False):
-        pair = f"{_short(above.cell)} before {_short(below.cell)}: "
+    for place, (above, below) in enumerate(pairwise(trace.hits), 1):
+        pair = f"{place} before {place + 1}: "
         console.print(Text(pair + trace.contrast(above, below), style="dim"))
     left = ", ".join(f"{count} {reason}" for reason, count in sorted(trace.excluded.items()))
     console.print(Text(f"left out: {left or 'nothing'}", style="dim"))
@@ -107,9 +108,9 @@ def verification(console: Console, answer: Verification) -> None:
     _facts(console, told)
 
 
-def facts(console: Console, answer: BaseModel) -> None:
+def facts(console: Console, answer: BaseModel | Mapping[str, Any]) -> None:
     """Show a value, one fact a line and whole: digests are there to be compared."""
-    _facts(console, answer.model_dump())
+    _facts(console, answer.model_dump() if isinstance(answer, BaseModel) else answer)
 
 
 def timeline(console: Console, answer: list[AuditRecord]) -> None:
@@ -155,10 +156,6 @@ def _facts(console: Console, told: Mapping[str, Any]) -> None:
     width = max(map(len, told), default=0) + 2
     for name, value in told.items():
         console.print(Text(f"{name.replace('_', ' '):<{width}}{value}"), soft_wrap=True)
-
-
-def _short(cell_id: str) -> str:
-    return cell_id[:17]
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from cma.lagoon.candidates import Candidate
 from cma.lagoon.standing import Proposal, Status
-from cma.orion.cells import Cell
+from cma.orion.cells import Cell, Lifecycle
 from cma.rendering import counted, quoted, recall_tree, record_line
 from cma.rosette.explaining import RequestExplanation
 from cma.rosette.lineage import Lineage, SourceCell
@@ -84,7 +84,7 @@ def request(console: Console, answer: RequestExplanation) -> None:
                 packed.add(Text(f"left out ({reason}): {', '.join(cells)}", style="dim"))
         for each in answer.served:
             seen = "" if each.verified else "  NOT VERIFIED"
-            told = "not visible from this scope" if each.cell is None else quoted(each.cell.content)
+            told = _served(each.cell)
             packed.add(Text(f"{each.id} revision {each.revision} {told}{seen}"))
         for decision in answer.decisions:
             handled = f"{decision.handling.value} by {decision.by} under policy {decision.policy}"
@@ -99,6 +99,12 @@ def request(console: Console, answer: RequestExplanation) -> None:
     for lineage in answer.lineages:
         add_lineage(tree.add(Text(lineage.cell)), lineage)
     console.print(tree)
+
+
+def _served(cell: Cell | None) -> str:
+    if cell is None:
+        return "not visible from this scope"
+    return "erased" if cell.lifecycle is Lifecycle.ERASED else quoted(cell.content)
 
 
 def admitted(console: Console, answer: Sequence[Cell], *, under: str) -> None:
@@ -145,6 +151,9 @@ def _add_sources(branch: Tree, sources: Sequence[SourceCell]) -> None:
             continue
         cell = source.cell
         seen = "" if source.verified else "  NOT VERIFIED"
+        if cell.lifecycle is Lifecycle.ERASED:
+            branch.add(Text(f"{source.id}: erased{seen}"))
+            continue
         told = f"{quoted(cell.content)} from {quoted(cell.source.origin)}"
         line = Text(f"{told} ({cell.source.authority.value}){seen}")
         branch.add(line.append(f"  {source.id}", style="dim"))
@@ -166,6 +175,8 @@ def _decided(proposal: Proposal) -> list[str]:
     told = []
     if proposal.rejection_reason:
         told.append(f"rejected: {quoted(proposal.rejection_reason)}")
+    if proposal.status is Status.QUARANTINED:
+        told.append("needs approval anew: a source of it was erased")
     if proposal.cell_id:
         told.append(f"in memory as {proposal.cell_id}")
     return told

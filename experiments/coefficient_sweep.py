@@ -18,7 +18,13 @@ from experiments.settings import Settings
 POINTS_LIMIT = 1_000_000
 SAMPLE_LIMIT = 100
 THREADS_LIMIT = 1_024
-DESIGNS = ("grid", "simplex", "random", "sobol", "line_search")
+LINE_SEARCH = "line_search"
+DESIGNS = ("grid", "simplex", "random", "sobol", LINE_SEARCH)
+BUDGET_RECALL = "budget_recall"
+OBJECTIVES = (*METRICS, BUDGET_RECALL)
+BUDGET_LIMIT = 1_000_000
+HITS_LIMIT = 9_999
+"""Longest list that is packed: a record's number counts as one token up to four digits."""
 MEASURE = "lexical"
 """The part whose coefficient is held at 1: only the ratio of coefficients orders anything."""
 
@@ -29,7 +35,15 @@ def check(settings: Settings) -> None:
     asked = settings.sweep
     ranges.names("sweep.design", [asked.design], DESIGNS)
     ranges.whole("sweep.points", asked.points, 1, POINTS_LIMIT)
-    ranges.names("sweep.objective", [asked.objective], METRICS)
+    ranges.names("sweep.objective", [asked.objective], OBJECTIVES)
+    ranges.whole("sweep.budget", asked.budget, 1, BUDGET_LIMIT)
+    ranges.whole("sweep.hits", asked.hits, settings.evaluation.limit, HITS_LIMIT)
+    if asked.objective == BUDGET_RECALL and asked.design == LINE_SEARCH:
+        raise UsageError(
+            "sweep.objective=budget_recall has no line search: what fits a packet changes wherever "
+            "any two cells change places, and not at crossings with evidence alone; "
+            "give sweep.design=sobol, random, grid or simplex"
+        )
     ranges.names("sweep.analyser", [asked.analyser], ANALYSERS)
     ranges.names("sweep.lexical", [asked.lexical], LEXICAL)
     ranges.above("sweep.half_life_seconds", asked.half_life_seconds, 0.0, HALF_LIFE_LIMIT)

@@ -1,4 +1,8 @@
-"""Takes out of a text what must not leave the machine: absolute paths, host and user names."""
+"""Takes out of a text what must not leave the machine: absolute paths, host and user names.
+
+What a published file may not hold at all is found by `reproductions.disclosing`, which is told the
+names of this machine by `names_of_this_machine`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,12 @@ def scrub(text: str, root: Path) -> str:
         if len(name) >= _SHORTEST_NAME:
             text = re.sub(rf"\b{re.escape(name)}\b", "...", text)
     return text
+
+
+def names_of_this_machine() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of this host and of its user, to be looked for and never to be written."""
+    host = platform.node()
+    return tuple(dict.fromkeys(filter(None, (host, host.partition(".")[0])))), (_user(),)
 
 
 def _user() -> str:

@@ -6,18 +6,21 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from experiments import (
     coefficient_sweep,
+    concurrency,
     contract_tally,
     explain,
     failure_matrix,
+    fuzz,
     graph_fixture,
     models,
     recovery,
     retrieval,
     scale,
+    stage150,
     version_ladder,
 )
 from experiments.data.conversations import Corpus
@@ -36,6 +39,10 @@ class Experiment:
     check: Callable[[Settings], None]
     """Raises UsageError for settings that make no sense, before anything is written."""
     run: Callable[[Settings, Corpus | None, Path], Result]
+    inputs: Callable[[Settings], dict[str, Any]] = lambda _: {}
+    """What else tells a run apart, such as the results of others that it reads."""
+    whole: Callable[[Path], bool] = lambda _: True
+    """Whether what a run wrote beside its result and tables is as it left it."""
 
 
 def _sun(name: str) -> Callable[[Settings, Corpus | None, Path], Result]:
@@ -90,8 +97,20 @@ EXPERIMENTS: dict[str, Experiment] = {
         check=graph_fixture.check,
         run=lambda settings, _, folder: graph_fixture.run(settings, folder),
     ),
+    "concurrency": Experiment(
+        sections=("concurrency",),
+        needs_corpus=False,
+        check=concurrency.check,
+        run=lambda settings, _, folder: concurrency.run(settings, folder),
+    ),
+    "fuzz": Experiment(
+        sections=("fuzz",),
+        needs_corpus=False,
+        check=fuzz.check,
+        run=lambda settings, _, folder: fuzz.run(settings, folder),
+    ),
     "recovery": Experiment(
-        sections=(),
+        sections=("recovery",),
         needs_corpus=False,
         check=recovery.check,
         run=lambda settings, _, folder: recovery.run(settings, folder),
@@ -113,6 +132,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs_corpus=False,
         check=scale.check,
         run=lambda settings, _, __: scale.run(settings),
+    ),
+    "stage150": Experiment(
+        sections=(),
+        needs_corpus=False,
+        check=stage150.check,
+        run=lambda settings, _, folder: stage150.run(settings, folder),
+        inputs=stage150.inputs,
+        whole=stage150.whole,
     ),
     "version_ladder": Experiment(
         sections=("data", "evaluation", "ladder"),

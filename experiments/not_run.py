@@ -11,7 +11,7 @@ from experiments.runs import write_json
 
 
 def note(root: Path, experiment: str, data: str, title: str) -> None:
-    """Leave a note that an experiment found no data of that name. title: what the data is called."""
+    """Leave a note that an experiment found no such data. title: what the data is called."""
     folder = root / experiment
     folder.mkdir(parents=True, exist_ok=True)
     write_json(

@@ -1,147 +1,172 @@
-"""What a damaged snapshot can get past: every bit of a small one flipped, every length cut to.
+"""What crashes and damage can take from a store, beside controls that must lose something.
 
-The snapshot holds a record of every type. Each damaged copy is given to the public `Memory.restore`
-as a file; it counts as refused only if that raises a snapshot reason and leaves nothing behind.
+Five parts: damaged snapshots, processes killed, power cut, disks that refuse, and bits that flip
+in a live store. The work that is interrupted is one script that writes in every way the library
+knows (`experiments.crashing.script`); what is left is held against a clean run of it, state by
+state, so whole or absent is exact and needs no rule of its own for each kind of record.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import apsw
 import pandas as pd
 
-from cma import FixedClock, Memory
-from cma.values.errors import SnapshotRejectedError
 from experiments import ranges
-from experiments.failures import ExperimentError
-from experiments.graph_fixture import CALLER, START
-from experiments.progress import progress
+from experiments.crashing import faults, parts, script
+from experiments.crashing.failing import Answer
+from experiments.crashing.flips import ACCEPTED, Effect
+from experiments.crashing.judging import Verdict
+from experiments.crashing.scratch import scratch
 from experiments.result import Figure, Result
-from experiments.settings import Settings
+from experiments.settings import RecoverySettings, Settings
 
-BITS = 8
-TARGET = "restored.cma"
-ACCEPTED = "accepted"
-STEP = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """One damaged copy: what was done to it, and where (byte offset or length left)."""
-
-    kind: str
-    at: int
-    data: bytes
+PARTS: Mapping[str, Callable[[Path, RecoverySettings, int], pd.DataFrame]] = {
+    "snapshots": parts.damaged_snapshots,
+    "kills": parts.kills,
+    "power": parts.power_cuts,
+    "io": parts.io_faults,
+    "flips": parts.live_flips,
+}
+TABLES = {
+    "snapshots": "snapshot_damage",
+    "kills": "kills",
+    "power": "power_cuts",
+    "io": "io_faults",
+    "flips": "live_flips",
+}
+MOST = 1_000_000
+LOST = (Verdict.LOST.value, Verdict.REFUSED.value)
+"""A store that is refused as a whole keeps what was acknowledged out of reach: that is lost too."""
+TORN = (Verdict.TORN.value, Verdict.STUCK.value, Verdict.UNERASED.value)
 
 
 def check(settings: Settings) -> None:
-    """Refuse a seed that is none; nothing else can be set."""
+    """Refuse sizes out of range and names that are none."""
+    asked = settings.recovery
     ranges.whole("seed", settings.seed, 0, ranges.SEED_LIMIT)
+    ranges.whole("recovery.kills", asked.kills, 1, MOST)
+    ranges.whole("recovery.control_kills", asked.control_kills, 1, MOST)
+    ranges.whole("recovery.between", asked.between, 0, MOST)
+    ranges.whole("recovery.flips", asked.flips, 1, MOST)
+    ranges.names("recovery.parts", asked.parts, PARTS)
+    ranges.names("recovery.faults", asked.faults, faults.FAULTS)
+    ranges.names("recovery.logs", asked.logs, faults.LOGS)
 
 
 def run(settings: Settings, folder: Path) -> Result:  # noqa: ARG001
-    """Write the snapshot, damage it in every way, and count what was refused and how."""
-    with tempfile.TemporaryDirectory() as temporary:
-        place = Path(temporary)
-        snapshot = small_snapshot(place)
-        tallies = {
-            "bit flipped": _tally(snapshot, _flips(snapshot), BITS * len(snapshot), place),
-            "cut short": _tally(snapshot, _truncations(snapshot), len(snapshot), place),
-        }
-    return result_of(len(snapshot), tallies)
+    """Break things in every way that the settings name, and count what became of them."""
+    tables = {}
+    for part in dict.fromkeys(settings.recovery.parts):
+        with scratch() as place:
+            tables[part] = PARTS[part](place, settings.recovery, settings.seed)
+    return result_of(tables, settings.seed)
 
 
-def small_snapshot(place: Path) -> bytes:
-    """Return a snapshot with a record of every type: two events, a frame, its replay, a recall."""
-    with Memory.open(
-        place / "whole.cma", caller=CALLER, clock=FixedClock(START), store_id="fixture"
-    ) as memory:
-        cells = [
-            memory.write(
-                text,
-                kind="episodic",
-                origin="fixture",
-                observed_at=START + timedelta(minutes=minute),
-            ).id
-            for minute, text in enumerate(("Ann drinks tea", "Ann drinks mate"))
-        ]
-        memory.link("conflict", cells[0], cells[1])
-        memory.replay(memory.bind(scene="kitchen", sources=cells).id)
-        memory.recall("who drinks tea")
-        memory.snapshot(place / "whole.cma.jsonl")
-    snapshot = (place / "whole.cma.jsonl").read_bytes()
-    if _answer(place / "whole.cma.jsonl", place) != ACCEPTED:
-        raise ExperimentError("the snapshot is refused as it is, so nothing can be learnt from it")
-    return snapshot
-
-
-def result_of(size: int, tallies: dict[str, Counter[str]]) -> Result:
-    """Return figures and the table of reasons."""
-    rows = [
-        {"damage": damage, "answer": answer, "copies": copies}
-        for damage, tally in tallies.items()
-        for answer, copies in sorted(tally.items())
-    ]
-    figures = {}
-    for key, damage in (("flips", "bit flipped"), ("truncations", "cut short")):
-        tally = tallies[damage]
-        count = sum(tally.values())
-        figures[f"snapshot.{key}"] = Figure(count, "count", count)
-        figures[f"snapshot.{key}_refused"] = Figure(count - tally[ACCEPTED], "count", count)
+def result_of(tables: Mapping[str, pd.DataFrame], seed: int) -> Result:
+    """Return the figures that the tables hold; a part that was not run has none."""
+    figures: dict[str, Figure] = {}
+    for part, table in tables.items():
+        figures |= FIGURES[part](table)
     return Result(
         figures=figures,
-        tables={"snapshot_damage": pd.DataFrame(rows)},
-        notes=(f"The snapshot has {size:,} bytes.",),
+        tables={TABLES[part]: table for part, table in tables.items()},
+        notes=(
+            f"SQLite {apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}, seed {seed}.",
+        ),
     )
 
 
-def _flips(snapshot: bytes) -> Iterator[Damage]:
-    for offset in range(len(snapshot)):
-        for bit in range(BITS):
-            changed = bytearray(snapshot)
-            changed[offset] ^= 1 << bit
-            yield Damage("bit flipped", offset, bytes(changed))
+def _snapshots(table: pd.DataFrame) -> dict[str, Figure]:
+    figures = {}
+    for key, damage in (("flips", "bit flipped"), ("truncations", "cut short")):
+        part = table[table["damage"] == damage]
+        count = int(part["copies"].sum())
+        refused = int(part[part["answer"] != ACCEPTED]["copies"].sum())
+        figures[f"snapshot.{key}"] = Figure(count, "count", count)
+        figures[f"snapshot.{key}_refused"] = Figure(refused, "count", count)
+    return figures
 
 
-def _truncations(snapshot: bytes) -> Iterator[Damage]:
-    for length in range(len(snapshot)):
-        yield Damage("cut short", length, snapshot[:length])
+def _kills(table: pd.DataFrame) -> dict[str, Figure]:
+    ours = table[table["synchronous"] == script.FULL]
+    control = table[table["synchronous"] == parts.CONTROL_KILLS]
+    count, controls = int(ours["cycles"].sum()), int(control["cycles"].sum())
+    lost = _sum(control, "verdict", LOST, "cycles")
+    return {
+        "kill9.cycles": Figure(count, "count", count),
+        "kill9.acknowledged_lost": Figure(
+            _sum(ours, "verdict", LOST, "cycles"),
+            "count",
+            count,
+            control=lost,
+        ),
+        "kill9.torn": Figure(
+            _sum(ours, "verdict", TORN, "cycles"),
+            "count",
+            count,
+            control=_sum(control, "verdict", TORN, "cycles"),
+        ),
+        "kill9.control_lost": Figure(lost, "count", controls),
+    }
 
 
-def _tally(snapshot: bytes, damages: Iterator[Damage], total: int, place: Path) -> Counter[str]:
-    """Count the answers to damaged copies by reason code; `accepted` is the one to fear."""
-    answers: Counter[str] = Counter()
-    file = place / "damaged.cma.jsonl"
-    done = 0
-    with progress("damaged snapshots", total, "copies") as advance:
-        for done, damage in enumerate(damages, 1):
-            file.write_bytes(damage.data)
-            answers[_answer(file, place)] += 1
-            if done % STEP == 0:
-                advance(STEP)
-        advance(done % STEP)
-    if done != total or file.read_bytes() == snapshot:
-        raise ExperimentError("not every damage was tried")
-    return answers
+def _power(table: pd.DataFrame) -> dict[str, Figure]:
+    ours = table[table["synchronous"] == script.FULL]
+    control = table[table["synchronous"] == parts.CONTROL_CUTS]
+    count, controls = int(ours["cuts"].sum()), int(control["cuts"].sum())
+    lost = _sum(control, "verdict", LOST, "cuts")
+    return {
+        "power.points": Figure(count, "count", count),
+        "power.acknowledged_lost": Figure(
+            _sum(ours, "verdict", LOST, "cuts"), "count", count, control=lost
+        ),
+        "power.torn": Figure(_sum(ours, "verdict", TORN, "cuts"), "count", count),
+        "power.control_lost": Figure(lost, "count", controls),
+    }
 
 
-def _answer(file: Path, place: Path) -> str:
-    before = sorted(each.name for each in place.iterdir())
-    try:
-        Memory.restore(file, place / TARGET, caller=CALLER, clock=FixedClock(START)).close()
-    except SnapshotRejectedError as error:
-        if sorted(each.name for each in place.iterdir()) != before:
-            raise ExperimentError("a refused snapshot left something behind") from error
-        return error.reason.value
-    _remove(place)
-    return ACCEPTED
+def _io(table: pd.DataFrame) -> dict[str, Figure]:
+    count = int(table["sites"].sum())
+    counted = {
+        "partial": Answer.PARTIAL,
+        "stranded_locks": Answer.LOCKED,
+        "stuck": Answer.STUCK,
+        "untyped": Answer.UNTYPED,
+        "lies_unnoticed": Answer.SILENT,
+    }
+    return {"iofault.sites": Figure(count, "count", count)} | {
+        f"iofault.{key}": Figure(_sum(table, "answer", (answer.value,), "sites"), "count", count)
+        for key, answer in counted.items()
+    }
 
 
-def _remove(place: Path) -> None:
-    for left in place.glob(f"{TARGET}*"):
-        left.unlink()
+def _flips(table: pd.DataFrame) -> dict[str, Figure]:
+    changing = table[table["effect"] == Effect.CHANGES.value]
+    count = int(changing["flips"].sum())
+    total = int(table["flips"].sum())
+    return {
+        "live_flips.tried": Figure(total, "count", total),
+        "live_flips.changing": Figure(count, "count", total),
+        "live_flips.detected": Figure(
+            int(changing[changing["answer"] != ACCEPTED]["flips"].sum()),
+            "count",
+            count,
+            control=int(changing[changing["sqlite_notices"]]["flips"].sum()),
+        ),
+    }
+
+
+FIGURES: Mapping[str, Callable[[pd.DataFrame], dict[str, Figure]]] = {
+    "snapshots": _snapshots,
+    "kills": _kills,
+    "power": _power,
+    "io": _io,
+    "flips": _flips,
+}
+
+
+def _sum(table: pd.DataFrame, column: str, values: tuple[str, ...], unit: str) -> int:
+    return int(table[table[column].isin(values)][unit].sum())

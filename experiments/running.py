@@ -82,7 +82,7 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome | Skipped:
     place = identity.place(root)
     for name in leftovers.remove(place.parent):
         _log.warning("removed what a killed run had left: %s", place.parent / name)
-    if settings.resume and runs.finished(place, identity):
+    if settings.resume and runs.finished(place, identity) and experiment.whole(place):
         return Outcome(place, reused=True)
     if settings.resume and runs.tampered(place):
         _log.warning("%s was changed after its run, so it runs again", place / "result.json")

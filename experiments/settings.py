@@ -230,6 +230,11 @@ class SweepSettings:
     points: int = 10_000
     """Coefficient vectors, at most."""
     objective: str = "recall@10"
+    """A metric, or `budget_recall`: evidence within a packet's token budget."""
+    budget: int = 1024
+    """Tokens of a packet by the plain counter, headings and sources included (`budget_recall`)."""
+    hits: int = 100
+    """Cells that are recalled for a packet to be built of (`budget_recall`)."""
     analyser: str = "dialogue"
     lexical: str = "idf_overlap"
     half_life_seconds: float = 604800.0
@@ -273,6 +278,37 @@ class ConcurrencySettings:
 
 
 @dataclass
+class RecoverySettings:
+    """What `recovery` breaks, and how often."""
+
+    parts: list[str] = field(default_factory=lambda: ["snapshots", "kills", "power", "io", "flips"])
+    """What is done; a part that is left out has no figures."""
+    kills: int = 1000
+    """Writers killed."""
+    control_kills: int = 200
+    """Writers killed whose store never syncs."""
+    between: int = 32
+    """Power is cut at every sync and at each so many calls between (0: at syncs alone)."""
+    faults: list[str] = field(default_factory=lambda: ["io", "dropped", "map"])
+    """How calls to the disk fail; also `io-stays`, `read`, `full`, `full-stays`, `short`."""
+    logs: list[str] = field(default_factory=lambda: ["growing"])
+    """Under disk faults: a log left to grow, or one `folded` into the file at each commit."""
+    flips: int = 300
+    """Bits flipped in each file of a live store."""
+
+
+@dataclass
+class FuzzSettings:
+    """How much hostile input `fuzz` makes."""
+
+    inputs: int = 10_000
+    workers: int = 2
+    """Processes that share the inputs."""
+    memory_mib: int = 2_048
+    """What each process may take beyond what it starts with."""
+
+
+@dataclass
 class TransferSettings:
     """Over which families `model_transfer` goes."""
 
@@ -301,6 +337,8 @@ class Settings:
     ladder: LadderSettings = field(default_factory=LadderSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
     concurrency: ConcurrencySettings = field(default_factory=ConcurrencySettings)
+    fuzz: FuzzSettings = field(default_factory=FuzzSettings)
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
 
 
 def register() -> None:

@@ -17,7 +17,9 @@ Examples
   python -m experiments experiment=failure_matrix
       inject every documented fault and see that the required response comes
   python -m experiments experiment=recovery
-      damage a snapshot in every bit and cut it to every length (three minutes)
+      kill -9, power cuts, failing disks, flipped bits, damaged snapshots (two minutes)
+  python -m experiments experiment=fuzz fuzz.inputs=1000000 seed=7
+      hostile input for every reader; what breaks one is kept as a small file
   python -m experiments experiment=concurrency concurrency.operations=500
       eight writers of 500 operations each on one store, judged by a checker of its own
   python -m experiments experiment=explain
@@ -28,10 +30,12 @@ Examples
       the same demands on small models of eight families
   python -m experiments experiment=delta_norm model=qwen3_0_6b model.place=/folder/with/weights
       the same on real weights
+  python -m experiments experiment=stage150
+      one checked tree of 153 files from the results of the others, and its seven gates
   python -m experiments experiment=version_ladder
       what each version adds to evidence recall within a budget
   python -m experiments experiment=retrieval
-      evidence recall on LoCoMo; where it is not at hand nothing is run (data.missing=skip: status 0)
+      evidence recall on LoCoMo; where it is not at hand, status 2 (data.missing=skip: status 0)
   python -m experiments experiment=retrieval data=generated
       the same on generated conversations: no data, no network
   python -m experiments experiment=retrieval data.path=/folder/with/data

@@ -1,5 +1,8 @@
 """`python -m reports`: tables, plots, `figures.json` and the page, from the newest runs.
 
+`python -m reports compare A B` says what changed between two runs instead (`reports.compare`);
+`python -m reports readme` puts the headline claims into the README (`reports.readme`).
+
 Exit status: 0 when the page was written, whatever it had to say; 2 for a wrong request or an
 unreadable file. Tables and plots of an earlier report that this one no longer has are removed, as
 listed in `written.json`; nothing else in the output folder is touched.
@@ -13,30 +16,40 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
+from reports import compare, readme
 from reports.figures import gather, write_figures
-from reports.page import figure_table, render
+from reports.page import claim_table, figure_table, render
+from reports.paper import write_for_paper
 from reports.sections import sections
 from reports.tables import write_table
 from reproductions.ending import ended
 from reproductions.inputs import CorruptInputError, read_json, runs_folder
 from reproductions.judged import JudgedClaims, read_judged
+from reproductions.not_run import read_notes
 from reproductions.results import Run, choose, read_runs
 
 EXAMPLES = """\
 examples:
   python -m reproductions && python -m reports    judge the claims, then write the report
   python -m reports --runs /tmp/runs --out /tmp/report
+  python -m reports compare RUN_A RUN_B           what changed between two runs
 
-written below OUT: index.html, figures.json, tables/*.csv|md|tex, plots/*.png|svg
+written below OUT: index.html, figures.json, tables/*.csv|md|tex, plots/*.png|svg,
+  figures/*.pdf with figures.tex, for a paper
 exit status: 0 written, 2 wrong request or unreadable file
 """
 LISTING = "written.json"
-FOLDERS = ("tables", "plots")
+FOLDERS = ("tables", "plots", "figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["compare"]:
+        return compare.main(given[1:])
+    if given[:1] == ["readme"]:
+        return readme.main(given[1:])
+    options = _parser().parse_args(given)
     try:
         page = report(runs_folder(options.runs), options.out)
     except BrokenPipeError:
@@ -56,16 +69,20 @@ def report(runs: Path, out: Path) -> Path:
     chosen = [choice.run for choice in choices.values() if choice.run is not None]
     speaking = [c.run for c in choices.values() if c.run is not None and not c.stale]
     judged = read_judged(runs / "claims.json")
-    gathered = gather(speaking, runs, judged)
-    found = sections(choices, found_runs)
+    others = [run for run in found_runs if run.result.status == "ok" and run not in chosen]
+    gathered = gather(speaking, runs, judged, others)
+    found = sections(choices, found_runs, read_notes(runs))
     text = render(found, gathered, judged, _unseen(judged, chosen))
     written: list[Path] = []
     tables = [table for section in found for table in section.tables]
-    for table in [*tables, *filter(None, [figure_table(gathered.figures)])]:
+    claims = claim_table(judged) if judged is not None else None
+    tables += filter(None, [figure_table(gathered.figures), claims])
+    for table in tables:
         written += write_table(table, out / "tables")
-    for section in found:
-        for plot in section.plots:
-            written += plot.write(out / "plots")
+    plots = [plot for section in found for plot in section.plots]
+    for plot in plots:
+        written += plot.write(out / "plots")
+    written += write_for_paper(plots, out / "figures")
     write_figures(gathered, out / "figures.json")
     page = out / "index.html"
     page.write_text(text, encoding="utf-8")
@@ -99,7 +116,7 @@ def _written_before(out: Path) -> list[str]:
 
 
 def _is_ours(out: Path, name: str) -> bool:
-    """Tell whether a listed name is `tables/x` or `plots/x`, and really lies inside `out`."""
+    """Tell whether a listed name is a file of one of the folders, and really lies inside `out`."""
     parts = PurePosixPath(name).parts
     if len(parts) != 2 or parts[0] not in FOLDERS or ".." in parts or "\0" in name:
         return False

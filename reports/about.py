@@ -126,14 +126,62 @@ ABOUT: Mapping[str, About] = {
         order=3,
     ),
     "recovery": About(
-        title="Damaged snapshots",
-        asked="Is a snapshot that disagrees with itself refused whole? Every bit of a small "
-        "snapshot that holds a record of every type is flipped in turn, and the file is cut to "
-        "every length; each copy is given to the restore that users call.",
+        title="Crashes and damage",
+        asked="What do a killed process, a power cut, a failing disk and a flipped bit take from a "
+        "store? One script writes in every way the library knows. Writers are killed at random "
+        "and at calls to the disk; power is cut around every sync of a recorded run, with six "
+        "guesses at what the disk had still written; each call to the disk fails in turn; bits "
+        "are flipped in database, log and anchor, and all over a snapshot. What is left must "
+        "stand exactly where a clean run stood before or after the interrupted step, and go on.",
         limits=(
             (
+                "Kills leave the machine running, so they cannot show a missing sync; the power "
+                "cuts can, and their control, which syncs less often, must lose something."
+            ),
+            (
+                "The disk of the power cuts is a model: names become durable in their order, and "
+                "what was synced stays. A disk that only pretends to write is asked no more than "
+                "whether the loss is noticed; erased bytes that it kept so, nobody can notice."
+            ),
+            (
+                "Of shared memory only the mapping is made to fail, not what is written to it: a "
+                "crash begins it anew."
+            ),
+            (
                 "Damage by accident, one fault at a time. Whoever rewrites a snapshot and all its "
-                "digests makes another snapshot; compare its digest with one kept elsewhere."
+                "digests makes another snapshot; compare its digest with one kept elsewhere. A "
+                "flip that spoils the newer slot of an anchor together with the cut-off end of "
+                "the log that it names goes unnoticed."
+            ),
+        ),
+        order=2,
+    ),
+    "concurrency": About(
+        title="Many writers at once",
+        asked="When several processes, or threads of one, use one store at the same time, is all "
+        "that was acknowledged there, once, on one unbroken chain? They write, replace, link, "
+        "recall, propose, approve, reject, sweep, deliver, verify and take snapshots of the same "
+        "things; a checker that shares no code with the library then reads file and logs.",
+        limits=(
+            (
+                "Who comes first differs from run to run: the counts of refusals and the times are "
+                "those of one run on one machine."
+            ),
+            "Writers on one machine; a store on a network drive is not meant and not measured.",
+        ),
+        order=2,
+    ),
+    "fuzz": About(
+        title="Hostile input",
+        asked="Does everything that reads what others wrote refuse bad input in the way that it "
+        "promises? Inputs are made from a seed, by a grammar and by changing good ones, for the "
+        "readers of snapshots, records, settings, data sets, claims and results, for the command "
+        "line and for the library. Each has a bound on time, and each process one on memory.",
+        limits=(
+            "Seeded and repeatable, and not guided by which code an input reaches.",
+            (
+                "Accepted inputs are mostly those whose change did no harm, such as another word "
+                "in a text; whether their content is true is not judged."
             ),
         ),
         order=2,
@@ -169,6 +217,21 @@ ABOUT: Mapping[str, About] = {
             "The adapter is trained for this task; the paper's adapter is unpublished.",
         ),
         order=7,
+    ),
+    "stage150": About(
+        title="Artifact tree and release gates",
+        asked="Can the results be handed over and checked by somebody else? The results of the "
+        "other experiments become one tree of declared files in canonical form, each held against "
+        "its schema and listed with its digest; seven gates are computed from the files alone, "
+        "and a scan looks for secrets, places, names, private text and models.",
+        limits=(
+            (
+                "The paper tells of 153 files and seven gates and publishes neither: the "
+                "composition and the gates are ours."
+            ),
+            "The scan finds known forms and given texts; that it finds none is no proof.",
+        ),
+        order=11,
     ),
     "scale": About(
         title="Growing stores",

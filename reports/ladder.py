@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from reports.ladder_values import NAMES, Value, finding, ladder_of, values_of
 from reports.plots import BLUE, GREEN, ORANGE, PURPLE, Plot, Theme
 from reports.retrieval_values import data_label
-from reports.tables import Table, table, with_interval
-from reproductions.inputs import CorruptInputError, finite
+from reports.tables import Table, table
 from reproductions.results import Run
 
-NAMES = {"orion": "Orion", "trifid": "+ Trifid", "lagoon": "+ Lagoon", "rosette": "+ Rosette"}
 STYLES: Mapping[str, tuple[str, str]] = {
     "orion": (BLUE, "o"),
     "trifid": (GREEN, "s"),
     "lagoon": (ORANGE, "^"),
     "rosette": (PURPLE, "D"),
 }
-HEADLINE = 1024
 PACKINGS = {"text": "bare text", "packet": "packet", "none": "first ten cells"}
 MEANS = {"tokens": "Tokens used", "cells_served": "Cells served", "turns_served": "Turns served",
          "claims_served": "Claims served"}  # fmt: skip
@@ -30,30 +27,9 @@ IN_PACKETS = "in Rosette's packing"
 LABEL_GAP = 0.05
 
 
-@dataclass(frozen=True)
-class Value:
-    """One value of either long table; of `ladder.csv` where `against` is empty."""
-
-    rung: str
-    packing: str
-    against: str
-    against_packing: str
-    budget: int
-    category: str
-    value: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def share(self) -> str:
-        """The value with its interval."""
-        return with_interval(self.value, self.low, self.high)
-
-
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
     """Return the finding, the tables and the plot."""
-    values, gains = _values(run, "ladder"), _values(run, "differences")
+    values, gains = values_of(run, "ladder"), values_of(run, "differences")
     name = data_label(run.data_set)
     tables = (
         _recall(values, anchor),
@@ -65,31 +41,11 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
     return finding(values, gains, name), tables, (plot(values, anchor, name),)
 
 
-def finding(values: Sequence[Value], gains: Sequence[Value], name: str) -> str:
-    """Return in words what the first rung serves and what each further one adds or costs."""
-    ladder = [each for each in _ladder(values) if each.category == "all"]
-    budgets = sorted({each.budget for each in ladder})
-    budget = HEADLINE if HEADLINE in budgets else budgets[-1]
-    own = {each.rung: each for each in ladder if each.budget == budget}
-    if not {"orion", "rosette"} <= own.keys():
-        return ""
-    told = [f"On {name}, within {budget:,} tokens, Orion alone serves {_percent(own['orion'])}"]
-    told[0] += " of the evidence turns"
-    told += [
-        f"{NAMES[each.rung].removeprefix('+ ')} {_verb(each)} {100 * each.value:+.1f} points "
-        f"[{100 * each.low:+.1f}, {100 * each.high:+.1f}]"
-        for each in _ladder(gains)
-        if (each.category, each.budget) == ("all", budget)
-    ]
-    last = f"so that packets serve {_percent(own['rosette'])}, over {own['rosette'].n:,} questions."
-    return f"{'; '.join(told)}; {last}"
-
-
 def plot(values: Sequence[Value], anchor: str, name: str) -> Plot:
     """Recall against budget, a line a rung: as each rung hands over, and all as packets."""
     shown = [each for each in values if each.category == "all" and each.packing != "none"]
     panels = {
-        "each in its own packing": list(_ladder(shown)),
+        "each in its own packing": list(ladder_of(shown)),
         f"all {IN_PACKETS}": [each for each in shown if each.packing == "packet"],
     }
     spoken = "; ".join(
@@ -194,7 +150,7 @@ def _gains(gains: Sequence[Value], anchor: str) -> Table:
 
 
 def _by_category(gains: Sequence[Value], anchor: str) -> Table:
-    own = list(_ladder(gains))
+    own = list(ladder_of(gains))
     counts = {each.category: each.n for each in own}
     rows = []
     for rung, budget in dict.fromkeys((each.rung, each.budget) for each in own):
@@ -248,57 +204,3 @@ def _costs(run: Run, anchor: str) -> list[Table]:
             "rule; what follows is a mean over n questions.",
         )
     ]  # fmt: skip
-
-
-def _ladder(values: Sequence[Value]) -> Sequence[Value]:
-    """Return the values of the ladder proper: each rung as it hands over."""
-    own = {"orion": "text", "trifid": "text", "lagoon": "text", "rosette": "packet"}
-    return [
-        each
-        for each in values
-        if own[each.rung] == each.packing
-        and (not each.against or own[each.against] == each.against_packing)
-        and (each.rung, each.against) != ("rosette", "trifid")
-    ]
-
-
-def _verb(gain: Value) -> str:
-    if gain.low > 0:
-        return "adds"
-    return "costs" if gain.high < 0 else "makes no clear difference,"
-
-
-def _percent(value: Value) -> str:
-    return f"{100 * value.value:.1f}% [{100 * value.low:.1f}, {100 * value.high:.1f}]"
-
-
-def _values(run: Run, stem: str) -> list[Value]:
-    rows = run.table(f"{stem}.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a version ladder without {stem}.csv; "
-            "run: python -m experiments experiment=version_ladder resume=false"
-        )
-    found = []
-    for row in rows:
-        value, low, high = (float(row[key]) for key in ("value", "low", "high"))
-        if any(finite(number) is None for number in (value, low, high)):
-            raise CorruptInputError(f"{run.folder}/{stem}.csv: a value is no finite number")
-        found.append(
-            Value(
-                rung=row["rung"],
-                packing=row["packing"],
-                against=row.get("against", ""),
-                against_packing=row.get("against_packing", ""),
-                budget=int(row["budget"]),
-                category=row["category"],
-                value=value,
-                low=low,
-                high=high,
-                n=int(row["n"]),
-            )
-        )
-    strange = {each.rung for each in found} - NAMES.keys()
-    if strange:
-        raise CorruptInputError(f"{run.folder}/{stem}.csv: no such version: {', '.join(strange)}")
-    return found

@@ -60,14 +60,7 @@ def render(
     stale: Sequence[str],
 ) -> str:
     """Return the page. `stale` names runs that the claims were judged on but the page lacks."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["picture"] = _picture
+    environment = _environment()
     style, script = _inline("page.css"), _inline("page.js")
     return environment.get_template("page.html.j2").render(
         style=style,
@@ -82,6 +75,28 @@ def render(
         figures=figure_table(gathered.figures),
         problems=gathered.problems,
     )
+
+
+def render_table(item: Table) -> str:
+    """Return one table as a page of its own, as quiet and as closed as the report's."""
+    style, script = _inline("page.css"), _inline("page.js")
+    return (
+        _environment()
+        .get_template("alone.html.j2")
+        .render(style=style, script=script, policy=_policy(style, script), table=item)
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["picture"] = _picture
+    return environment
 
 
 def cards(
@@ -183,6 +198,14 @@ def figure_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
     return table("figures", "Headline figures", rows, heads | {"run": "Run"})
 
 
+def claim_table(judged: JudgedClaims) -> Table:
+    """Return the claims with their verdicts, as the page orders them."""
+    rows = _claims(judged, ())
+    heads = {"id": "Id", "statement": "Claim", "section": "Section", "paper": "Paper"}
+    heads |= {"measured": "Measured here", "verdict": "Verdict", "why": "Why", "run": "Run"}
+    return table("claims", "The paper's claims, judged", rows, heads | {"device": "Device"})
+
+
 def _headlines(sections: Sequence[Section]) -> list[tuple[str, str, str]]:
     """Return what to open with: anchor, title, finding; one an experiment, of its first data."""
     first: dict[str, tuple[str, str, str]] = {}
@@ -209,7 +232,7 @@ def _claim(row: Judgement, sections: Sequence[Section]) -> dict[str, Any]:
         "id": row.id,
         "statement": row.statement,
         "section": row.section,
-        "paper": shown_value(row.paper_value),
+        "paper": shown_value(row.paper_value, row.unit),
         "measured": shown_measured(row),
         "verdict": str(row.verdict),
         "kind": kind,

@@ -63,6 +63,14 @@ class Plot:
             self.draw(theme).savefig(buffer, format="svg", metadata=nothing)
         return buffer.getvalue()
 
+    def pdf(self) -> bytes:
+        """Return the light version as PDF for print: letters stay letters, no date."""
+        nothing = {"CreationDate": None, "Creator": None, "Producer": None}
+        with mpl.rc_context(_settings(LIGHT) | {"pdf.fonttype": 42}):
+            buffer = io.BytesIO()
+            self.draw(LIGHT).savefig(buffer, format="pdf", metadata=nothing)
+        return buffer.getvalue()
+
     def write(self, folder: Path) -> list[Path]:
         """Write the light version as SVG and PNG; return the paths."""
         folder.mkdir(parents=True, exist_ok=True)

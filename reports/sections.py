@@ -9,9 +9,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from reports import (
+    concurrency,
     failures,
+    fuzz,
     gain,
     graph,
     ladder,
@@ -19,6 +22,7 @@ from reports import (
     recovery,
     retrieval,
     scale,
+    stage150,
     sun,
     sweep,
     tally,
@@ -79,23 +83,30 @@ _BUILDERS: Mapping[str, Builder] = {
     "explain": lambda run, anchor: _told(run, anchor),
     "failure_matrix": lambda run, anchor: Content(*failures.build(run, anchor)),
     "graph_fixture": lambda run, anchor: Content(*graph.build(run, anchor)),
+    "concurrency": lambda run, anchor: Content(*concurrency.build(run, anchor)),
+    "fuzz": lambda run, anchor: Content(*fuzz.build(run, anchor)),
     "recovery": lambda run, anchor: Content(*recovery.build(run, anchor)),
     "retrieval": lambda run, anchor: Content(*retrieval.build(run, anchor)),
     "scale": lambda run, anchor: Content(*scale.build(run, anchor)),
     "coefficient_sweep": lambda run, anchor: Content(*sweep.build(run, anchor)),
+    "stage150": lambda run, anchor: Content(*stage150.build(run, anchor)),
     "version_ladder": lambda run, anchor: Content(*ladder.build(run, anchor)),
 }
 
 
-def sections(choices: Mapping[tuple[str, str], Choice], runs: Iterable[Run] = ()) -> list[Section]:
+def sections(
+    choices: Mapping[tuple[str, str], Choice],
+    runs: Iterable[Run] = (),
+    not_run: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> list[Section]:
     """Return the sections in page order; a wanted one without any run says how to make it.
 
     `runs` are all runs: those with other settings get a section of their own, the last one.
+    `not_run` says which data was missing where an experiment could not run for want of it.
     """
-    wanted = dict.fromkeys([*WANTED, *choices])
+    wanted = dict.fromkeys([*WANTED, *choices, *not_run])
     ordered = sorted(wanted, key=lambda key: (_about(key[0]).order, key not in WANTED, key))
-    found = [_section(experiment, data_set, choices.get((experiment, data_set))) for
-             experiment, data_set in ordered]  # fmt: skip
+    found = [_section(*key, choices.get(key), not_run.get(key)) for key in ordered]
     compared = other_settings.build(runs)
     return [*found, _other_settings(compared)] if compared else found
 
@@ -113,7 +124,9 @@ def _other_settings(compared: Table) -> Section:
     )
 
 
-def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
+def _section(
+    experiment: str, data_set: str, choice: Choice | None, missing_data: str | None
+) -> Section:
     about = _about(experiment)
     anchor = "-".join(part for part in (experiment, data_set) if part).replace("_", "-")
     command = f"python -m experiments experiment={experiment}" + _chosen(data_set)
@@ -122,6 +135,8 @@ def _section(experiment: str, data_set: str, choice: Choice | None) -> Section:
     if run is None:
         failed = choice.failed if choice else None
         message = "Not run yet, so nothing is shown."
+        if missing_data is not None:
+            message = f"Not run here: no data ({missing_data} was not found)."
         if failed is not None:
             error = failed.result.error
             reason = f"{error.type}: {error.message}" if error else "no reason recorded"

@@ -98,25 +98,29 @@ def build_transfer(run: Run, anchor: str) -> Built:
          "structure": "All as demanded"},
         caption="As demanded: norms above zero with memory and exactly zero without, logits equal "
         "to the untouched model's without memory and different with it, no trainable base "
-        "parameter, no base gradient, weights unchanged." + _alike(rows),
+        "parameter, no base gradient, weights unchanged."
+        + "".join(f" Equal in every number: {' and '.join(some)}." for some in _alike(rows)),
     )  # fmt: skip
+    alike = [" and ".join(some) for some in _alike(rows)]
+    found_text = (
+        f"{len(held)} of {len(families)} families meet every demand, from one adapter recipe."
+    )
+    if alike:
+        found_text += f" Equal in every number, so one computation and not two: {'; '.join(alike)}."
     return (
-        f"{len(held)} of {len(families)} families meet every demand, from one adapter recipe.",
+        found_text,
         (found,),
         (),
     )
 
 
-def _alike(rows: Sequence[Row]) -> str:
-    """Name the families whose small models compute the same: no evidence of their own."""
+def _alike(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Return the families whose small models compute the same: no evidence of their own."""
     seen: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         values = (row["dtype"], row["parameters"], row["full_1"], row["full_2"])
         seen.setdefault(values, []).append(row["family"])
-    groups = dict.fromkeys(" and ".join(some) for some in seen.values() if len(some) > 1)
-    if not groups:
-        return ""
-    return f" Equal in every number, so one computation and not two: {'; '.join(groups)}."
+    return list(dict.fromkeys(tuple(some) for some in seen.values() if len(some) > 1))
 
 
 def norm_bars(name: str, rows: Sequence[Row], alternative: str) -> Plot:

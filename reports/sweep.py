@@ -24,9 +24,12 @@ ROWS = {
     "idf_overlap": "idf overlap",
     "bm25": "BM25",
 }
-METRICS = {"recall@1": "recall@1", "recall@5": "recall@5", "recall@10": "recall@10",
-           "recall@20": "recall@20", "ndcg@10": "nDCG@10", "mrr": "MRR"}  # fmt: skip
+BUDGET_RECALL = "budget_recall"
+METRICS = {BUDGET_RECALL: "in the packet", "recall@1": "recall@1", "recall@5": "recall@5",
+           "recall@10": "recall@10", "recall@20": "recall@20", "ndcg@10": "nDCG@10",
+           "mrr": "MRR"}  # fmt: skip
 PEER = "bm25s"
+SEARCHED = "line_search"
 
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
@@ -43,7 +46,7 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
     flatness = run.table("flatness.csv") or []
     if flatness:
         tables.append(_flatness(flatness, anchor))
-    tables += [_near(_rows(run, "near"), anchor), _best(best, parts, anchor)]
+    tables += [_near(_rows(run, "near"), _asked(run), anchor), _best(best, parts, anchor)]
     tables.append(_differences(_rows(run, "differences"), anchor))
     plots = []
     along = run.table("one_at_a_time.csv") or []
@@ -58,7 +61,8 @@ def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ..
 def finding(run: Run, compared: Sequence[Row], folds: Sequence[Row], name: str) -> str:
     """Return in words what is found on conversations left out, beside the peer, and how fast."""
     own = [each for each in compared if each["labels"] == compared[0]["labels"]]
-    headline = [each for each in own if (each["category"], each["metric"]) == ("all", "recall@10")]
+    metric, among = _headline(run, own)
+    headline = [each for each in own if (each["category"], each["metric"]) == ("all", metric)]
     tuned = next(each for each in headline if each["scorer"] == "tuned")
     sample = next(each for each in headline if each["scorer"] == "tuned_in_sample")
     peer = max(
@@ -68,11 +72,11 @@ def finding(run: Run, compared: Sequence[Row], folds: Sequence[Row], name: str) 
         each
         for each in _rows(run, "differences")
         if (each["scorer"], each["category"], each["metric"], each["labels"])
-        == ("tuned", "all", "recall@10", tuned["labels"])
+        == ("tuned", "all", metric, tuned["labels"])
     )
     text = (
         f"On {name}, coefficients chosen on the other conversations find {_percent(tuned)} of "
-        f"the evidence turns among ten recalled cells; BM25 at its best ({peer['analyser']} "
+        f"the evidence turns {among}; BM25 at its best ({peer['analyser']} "
         f"analyser) finds {_percent(peer)}. Paired difference: {100 * float(gap['value']):+.1f} "
         f"points [{100 * float(gap['low']):+.1f}, {100 * float(gap['high']):+.1f}], over "
         f"{int(float(tuned['n'])):,} questions. Chosen on all of them, and so flattered: "
@@ -92,8 +96,20 @@ def finding(run: Run, compared: Sequence[Row], folds: Sequence[Row], name: str) 
     return text
 
 
+def _headline(run: Run, rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the metric that is told of, and where evidence is then looked for, in words."""
+    if all(each["metric"] != BUDGET_RECALL for each in rows):
+        return "recall@10", "among ten recalled cells"
+    budget = _asked(run).get("budget")
+    size = f"{budget:,} tokens" if isinstance(budget, int) else "the budget"
+    return BUDGET_RECALL, f"in a packet of {size}"
+
+
 def _compared(rows: Sequence[Row], labels: str, anchor: str) -> Table:
     own = [each for each in rows if (each["labels"], each["category"]) == (labels, "all")]
+    packed = any(each["metric"] == BUDGET_RECALL for each in own)
+    metric = BUDGET_RECALL if packed else "recall@10"
+    heads = {key: head for key, head in METRICS.items() if packed or key != BUDGET_RECALL}
     shown: dict[tuple[str, str, str], dict[str, object]] = {}
     order: dict[tuple[str, str, str], float] = {}
     for each in own:
@@ -104,15 +120,15 @@ def _compared(rows: Sequence[Row], labels: str, anchor: str) -> Table:
              "engine": key[2], "n": each["n"]},
         )  # fmt: skip
         line[each["metric"]] = _share(each)
-        if each["metric"] == "recall@10":
+        if each["metric"] == metric:
             order[key] = float(each["value"])
     return table(
         f"{anchor}-compared-{labels}",
         f"All questions, labels as {labels}",
         [shown[key] for key in sorted(shown, key=lambda key: (-order.get(key, 0.0), key))],
-        {"scorer": "Scorer", "analyser": "Analyser", "engine": "Engine", **METRICS, "n": "n"},
-        caption="Mean with its interval; best recall@10 first. Held out: each conversation with "
-        "coefficients chosen on the others. In sample: chosen on all questions.",
+        {"scorer": "Scorer", "analyser": "Analyser", "engine": "Engine", **heads, "n": "n"},
+        caption=f"Mean with its interval; best {METRICS[metric]} first. Held out: each "
+        "conversation with coefficients chosen on the others. In sample: chosen on all questions.",
     )
 
 
@@ -169,7 +185,9 @@ def _flatness(rows: Sequence[Row], anchor: str) -> Table:
     )  # fmt: skip
 
 
-def _near(rows: Sequence[Row], anchor: str) -> Table:
+def _near(rows: Sequence[Row], asked: Mapping[str, Any], anchor: str) -> Table:
+    caption = "Settings of the design, all questions"
+    caption += "; line searches go on from the best." if asked.get("design") == SEARCHED else "."
     shown: list[dict[str, Any]] = [
         dict(each) | {"within": f"{100 * float(each['within']):g} points"} for each in rows
     ]
@@ -177,7 +195,7 @@ def _near(rows: Sequence[Row], anchor: str) -> Table:
         f"{anchor}-near", f"How many settings are near the best: {rows[0]['objective']}", shown,
         {"within": "Within", "settings": "Settings", "share": "Share of all", "n": "Settings tried",
          "best": "Best", "median": "Median", "worst": "Worst"},
-        caption="Settings of the design, all questions; line searches go on from the best of them.",
+        caption=caption,
     )  # fmt: skip
 
 
@@ -218,6 +236,12 @@ def _parts(row: Row) -> list[str]:
     """Return the parts of a score, in their order: the columns between two known ones."""
     names = [key for key in row if key is not None]
     return [key for key in names[2:] if key not in METRICS]
+
+
+def _asked(run: Run) -> Mapping[str, Any]:
+    """Return the settings of the sweep; a run without its configuration has none."""
+    found = run.config.get("sweep")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:

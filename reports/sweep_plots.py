@@ -11,7 +11,7 @@ from reports.plots import BLUE, ORANGE, Plot, Theme
 
 Row = Mapping[str, str]
 COLUMNS = 3
-_LABELS = {"ndcg@10": "nDCG@10", "mrr": "MRR"}
+_LABELS = {"ndcg@10": "nDCG@10", "mrr": "MRR", "budget_recall": "evidence in the packet"}
 
 
 def curves(rows: Sequence[Row], anchor: str, name: str) -> Plot:

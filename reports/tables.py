@@ -17,6 +17,8 @@ import pandas as pd
 DECIMALS = 4
 NARROW = 6
 """Columns up to which values and intervals stand side by side."""
+WORDY = 28
+"""Letters in a cell beyond which a table of words is too wide for a phone."""
 LONG = 24
 """Rows from which a table gets a filter and a capped height on the page."""
 
@@ -64,6 +66,12 @@ class Table:
     def wide(self) -> bool:
         """Whether the page sets intervals below their values."""
         return len(self.frame.columns) > NARROW
+
+    @property
+    def wordy(self) -> bool:
+        """Whether the page sets its rows one cell below the other on a phone: text, few numbers."""
+        longest = max((len(cell) for row in self.rows for cell in row), default=0)
+        return longest > WORDY and 2 * len(self.numeric) < len(self.frame.columns)
 
     @property
     def long(self) -> bool:
@@ -127,11 +135,11 @@ def write_table(item: Table, folder: Path) -> list[Path]:
 
 def markdown(item: Table) -> str:
     """Return a GitHub-style table with its title above."""
-    heads = [_markdown_cell(head) for head in item.columns]
+    heads = [markdown_cell(head) for head in item.columns]
     rule = ["---:" if head in item.numeric else "---" for head in item.columns]
-    body = [[_markdown_cell(cell) for cell in row] for row in item.rows]
+    body = [[markdown_cell(cell) for cell in row] for row in item.rows]
     lines = [f"| {' | '.join(row)} |" for row in [heads, rule, *body]]
-    return f"**{_markdown_cell(item.title)}**\n\n" + "\n".join(lines) + "\n"
+    return f"**{markdown_cell(item.title)}**\n\n" + "\n".join(lines) + "\n"
 
 
 def latex(item: Table) -> str:
@@ -160,7 +168,8 @@ def latex_text(text: str) -> str:
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
 
 
-def _markdown_cell(text: str) -> str:
+def markdown_cell(text: str) -> str:
+    """Return `text` as one cell of a Markdown table, with nothing that Markdown would act on."""
     plain = " ".join(text.split()).replace("\\", "\\\\")
     for letter in "|`*_<>":
         plain = plain.replace(letter, "\\" + letter)

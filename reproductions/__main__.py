@@ -1,5 +1,7 @@
 """`python -m reproductions`: judge every claim, print the table, write `claims.json`.
 
+`verify` and `equal` as first word are commands of their own, in the modules of those names.
+
 Exit status: 0 when no claim failed, 1 when one did, 2 for a wrong request or an unreadable file.
 """
 
@@ -9,13 +11,14 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from reproductions import equal, verify
 from reproductions.claims import CLAIMS_FILE
 from reproductions.ending import ended
 from reproductions.inputs import CorruptInputError, runs_folder
@@ -28,10 +31,16 @@ examples:
   python -m reproductions --verdict failed        only what failed (may be given again)
   python -m reproductions --json | jq .figures    the same for scripts
   python -m reproductions --runs /tmp/runs        runs of another place
+  python -m reproductions verify TREE             hold a Stage150 tree against itself (--help)
+  python -m reproductions equal RUNS RUNS         are two checkouts' results the same? (--help)
 
 verdicts: reproduced | reproduced by construction | structure reproduced | not run here | failed
 exit status: 0 no claim failed, 1 a claim failed, 2 wrong request or unreadable file
 """
+COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "verify": verify.main,
+    "equal": equal.main,
+}
 _STYLES = {
     Verdict.REPRODUCED: "green",
     Verdict.BY_CONSTRUCTION: "green",
@@ -43,7 +52,10 @@ _STYLES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in COMMANDS:
+        return COMMANDS[given[0]](given[1:])
+    options = _parser().parse_args(given)
     wanted = {Verdict(name) for name in options.verdict} or set(Verdict)
     try:
         runs = runs_folder(options.runs)
@@ -97,7 +109,7 @@ def _show_rich(rows: Sequence[Judgement], judged: JudgedClaims) -> None:
     """One line a claim, failures once more in full below: the page holds every statement."""
     table = Table(title="Claims of the paper, judged", expand=True)
     table.add_column("claim", no_wrap=True)
-    table.add_column("paper", no_wrap=True, max_width=14)
+    table.add_column("paper", no_wrap=True, max_width=18)
     table.add_column("measured here", no_wrap=True, max_width=28)
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", no_wrap=True, ratio=1, style="dim")
@@ -106,7 +118,7 @@ def _show_rich(rows: Sequence[Judgement], judged: JudgedClaims) -> None:
         # Text, not str: what a run wrote is never read as console markup.
         table.add_row(
             Text(row.id),
-            Text(shown_value(row.paper_value)),
+            Text(shown_value(row.paper_value, row.unit)),
             Text(shown_measured(row)),
             Text(str(row.verdict), style=_STYLES[row.verdict]),
             Text(row.why),
@@ -125,7 +137,7 @@ def _show_plain(rows: Sequence[Judgement], judged: JudgedClaims) -> None:
     for row in rows:
         verdict = str(row.verdict)
         print(
-            f"{row.id:<{width}}  {verdict:<26}  paper {shown_value(row.paper_value)}"
+            f"{row.id:<{width}}  {verdict:<26}  paper {shown_value(row.paper_value, row.unit)}"
             f" | measured {shown_measured(row)} | run {row.run or '-'}"
         )
         if row.verdict in (Verdict.NOT_RUN, Verdict.FAILED) and row.why:

@@ -34,6 +34,8 @@ class Claim(BaseModel):
     section: str = Field(min_length=3)
     value: bool | int | float | str | None = None
     """What the paper reports: a number where one is compared, else a few words."""
+    unit: str = ""
+    """What the number counts or measures."""
     judge: Judge
     experiment: str | None = None
     figures: list[str] = Field(default_factory=list)

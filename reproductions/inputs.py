@@ -15,7 +15,7 @@ import yaml
 from pydantic import ValidationError
 
 DEPTH = 64
-_UNREADABLE = (
+UNREADABLE = (
     OSError,
     ArithmeticError,
     AttributeError,
@@ -45,8 +45,8 @@ def finite(value: object) -> float | int | None:
 def read_json(path: Path) -> Any:
     """Return the parsed file, or raise an error that names it and what to do."""
     try:
-        return _checked(json.loads(path.read_text(encoding="utf-8"), parse_int=_whole))
-    except _UNREADABLE as error:
+        return checked_content(json.loads(path.read_text(encoding="utf-8"), parse_int=_whole))
+    except UNREADABLE as error:
         raise CorruptInputError(
             f"{path}: cannot be read as JSON ({error}); remove it and run the experiment again"
         ) from error
@@ -55,8 +55,8 @@ def read_json(path: Path) -> Any:
 def read_yaml(path: Path) -> Any:
     """Return the parsed file, or raise an error that names it."""
     try:
-        return _checked(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except _UNREADABLE as error:
+        return checked_content(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except UNREADABLE as error:
         raise CorruptInputError(f"{path}: cannot be read as YAML ({error})") from error
 
 
@@ -85,7 +85,7 @@ def _whole(text: str) -> int:
     return number
 
 
-def _checked(content: Any) -> Any:
+def checked_content(content: Any) -> Any:
     """Return the content, or raise ValueError for nesting or text that nothing here could handle.
 
     It walks without recursion, and once over what YAML aliases repeat.

@@ -3,7 +3,8 @@
 Rules kept here:
 
 * there are five verdicts and no other;
-* a missing run, figure or contract is "not run here", never a pass;
+* a missing run, figure or contract is "not run here", never a pass; so is a run of settings other
+  than the repository's, or of sources other than those of the newest run;
 * a failed contract, a failed run, a stale run, or a value that is no finite number is "failed";
 * comparison is exact: there is no tolerance to widen;
 * what can be seen to fail is failed, even where other evidence of the same claim is still missing.
@@ -54,6 +55,7 @@ class Judgement(BaseModel):
     section: str
     judge: str
     paper_value: bool | int | float | str | None
+    unit: str = ""
     measured: int | float | str | None
     numerator: int | float | None = None
     denominator: int | float | None = None
@@ -103,6 +105,7 @@ def judge(claim: Claim, choices: Choices) -> Judgement:
         section=claim.section,
         judge=claim.judge,
         paper_value=claim.value,
+        unit=claim.unit,
         measured=measured,
         numerator=numerator,
         denominator=denominator,
@@ -128,6 +131,17 @@ def _speaking(experiment: str, choices: Choices, seen: _Evidence) -> list[Run]:
                 f"changed; repair, then: python -m experiments experiment={experiment} resume=false"
             )
             seen.runs.append(choice.failed)
+        elif choice.run is not None and choice.outdated:
+            seen.missing.append(
+                f"run {choice.run.result.run_id} of {experiment} is of other sources than the "
+                f"newest run; run: python -m experiments experiment={experiment}"
+            )
+        elif choice.run is not None and not choice.run.machine.as_configured:
+            other = " ".join(choice.run.machine.other_settings)
+            seen.missing.append(
+                f"run {choice.run.result.run_id} of {experiment} has other settings ({other}); "
+                f"run: python -m experiments experiment={experiment}"
+            )
         elif choice.run is not None:
             runs.append(choice.run)
     if not found:

@@ -84,11 +84,12 @@ def read_judged(path: Path) -> JudgedClaims | None:
         ) from error
 
 
-def shown_value(value: bool | int | float | str | None) -> str:
-    """Return what the paper reports as text; whole numbers stay whole."""
+def shown_value(value: bool | int | float | str | None, unit: str = "") -> str:
+    """Return what the paper reports as text, with its unit; whole numbers stay whole."""
     if value is None:
         return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}" if unit else text
 
 
 def shown_measured(row: Judgement) -> str:

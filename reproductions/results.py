@@ -6,8 +6,9 @@ Rules kept here:
 * only a run with status `ok` can be chosen, the newest of its experiment and data set; a run with
   settings of its own (a small trial, a point of a sweep) speaks only where there is no other;
 * a newer run that failed after the sources changed makes the older one stale: it no longer speaks;
-* a table or a `result.json` whose digest is not the recorded one is refused; a result from before
-  there was a `result_digest` need not have one;
+* a run of other sources than the newest run of all is outdated: shown, yet no claim rests on it;
+* a table, settings or a `result.json` whose digest is not the recorded one are refused; a result
+  from before there was a `result_digest` need not have one;
 * reading a run changes nothing on disk.
 """
 
@@ -35,7 +36,16 @@ from reproductions.inputs import (
 RESULT_FORMAT = "cma.result/1"
 UNKNOWN_DEVICE = "not recorded"
 PLAIN = frozenset(
-    {"experiment", "data", "data.download", "data.timeout_seconds", "store", "resume", "progress"}
+    {
+        "experiment",
+        "data",
+        "data.download",
+        "data.timeout_seconds",
+        "data.missing",
+        "store",
+        "resume",
+        "progress",
+    }
 )
 """Keys of overrides that leave a run one with the settings of the repository."""
 
@@ -178,6 +188,8 @@ class Choice:
     """The newest failed run, where it is newer than `run` or there is no other."""
     stale: bool
     """True where `run` was superseded by a failure of changed sources: it no longer speaks."""
+    outdated: bool = False
+    """True where the newest run of all was made from other sources than `run`."""
 
 
 def read_run(folder: Path) -> Run:
@@ -199,13 +211,21 @@ def read_run(folder: Path) -> Run:
         )
     config_path = folder / "config.yaml"
     config = read_yaml(config_path) if config_path.is_file() else {}
+    if config and result.config_hash and _digest(config) != result.config_hash:
+        raise CorruptInputError(
+            f"{config_path}: changed after the run that wrote it; "
+            f"run: python -m experiments experiment={result.experiment} resume=false"
+        )
     return Run(folder, result, machine, config if isinstance(config, Mapping) else {})
 
 
 def _digest_of_rest(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 over all of a result but the digest itself, as its run computed it."""
-    rest = {key: value for key, value in content.items() if key != "result_digest"}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _digest({key: value for key, value in content.items() if key != "result_digest"})
+
+
+def _digest(content: Any) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -223,7 +243,9 @@ def read_runs(root: Path) -> list[Run]:
 def choose(runs: Iterable[Run]) -> dict[tuple[str, str], Choice]:
     """Return the speaking run of each (experiment, data set); `runs` need no order."""
     groups: dict[tuple[str, str], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.moment):
+    ordered = sorted(runs, key=lambda run: run.moment)
+    sources = ordered[-1].result.source_digest if ordered else ""
+    for run in ordered:
         groups.setdefault((run.result.experiment, run.data_set), []).append(run)
     choices = {}
     for (experiment, data_set), group in sorted(groups.items()):
@@ -237,7 +259,10 @@ def choose(runs: Iterable[Run]) -> dict[tuple[str, str], Choice]:
             and failed is not None
             and failed.result.source_digest != newest.result.source_digest
         )
-        choices[experiment, data_set] = Choice(experiment, data_set, newest, failed, stale)
+        outdated = newest is not None and newest.result.source_digest != sources
+        choices[experiment, data_set] = Choice(
+            experiment, data_set, newest, failed, stale, outdated
+        )
     return choices
 
 

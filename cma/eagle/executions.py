@@ -47,7 +47,10 @@ class ExecutionDraft(Value):
 
 
 class ExecutionTrace(Value):
-    """A recorded execution (paper: execution traces, Eagle)."""
+    """A recorded execution (paper: execution traces, Eagle).
+
+    erased: what it said was erased with one of its sources; it counts as evidence no more.
+    """
 
     id: str
     task: str
@@ -57,6 +60,7 @@ class ExecutionTrace(Value):
     scope: str
     fingerprint: str
     at: datetime
+    erased: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -123,8 +127,11 @@ def execution_of(filed: Filed) -> ExecutionTrace:
         outcome=Outcome(told["outcome"]),
         sources=tuple(Source(cell=cell, digest=seen) for cell, seen in told["sources"]),
         scope=told["scope"],
-        fingerprint=skill_fingerprint(told["scope"], told["task"], told["steps"]),
+        fingerprint=filed.subject or ""
+        if filed.erased
+        else skill_fingerprint(told["scope"], told["task"], told["steps"]),
         at=filed.at,
+        erased=filed.erased,
     )
 
 
@@ -146,9 +153,9 @@ def read_execution(connection: apsw.Connection, name: str, *, viewer: str) -> Ex
 def executions_of(
     connection: apsw.Connection, fingerprint: str, *, scopes: Sequence[str]
 ) -> list[ExecutionTrace]:
-    """Return the executions of one skill fingerprint, in the order of recording."""
+    """Return the executions of one skill fingerprint that stand, in the order of recording."""
     filed = records_about(connection, Shelf.GOVERNED, EXECUTION, fingerprint, scopes=scopes)
-    return [execution_of(each) for each in filed]
+    return [execution_of(each) for each in filed if not each.erased]
 
 
 def visible_executions(
@@ -172,6 +179,8 @@ def _earlier(connection: apsw.Connection, draft: ExecutionDraft, viewer: str) ->
         for filed in records_about(
             connection, Shelf.GOVERNED, EXECUTION, fingerprint, scopes=(scope,)
         ):
+            if filed.erased:
+                continue
             outcome = Outcome(filed.identity["outcome"])
             cells = [cell for cell, _ in filed.identity["sources"]]
             found.append(_Earlier(filed.id, scope, outcome, cells))

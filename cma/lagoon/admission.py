@@ -16,10 +16,10 @@ from cma.lagoon.approvals import Approval, approval_record_id, check_approval, f
 from cma.lagoon.candidates import Candidate, claim_key
 from cma.lagoon.claims import ADMISSION, link_claim_conflicts
 from cma.lagoon.policy import Policy
-from cma.lagoon.standing import check_open
+from cma.lagoon.standing import admission_identity, check_open, has_fallen, last_admission
 from cma.orion.audit import Operation
 from cma.orion.cells import Authority, Cell, CellDraft, Kind
-from cma.orion.governed import Filed, Shelf, file_record, find_record, record_id
+from cma.orion.governed import Filed, Shelf, file_record
 from cma.orion.records import cell_of_record, record_of
 from cma.orion.transition import Transition
 from cma.orion.writing import LATEST, add_derived_cell
@@ -44,11 +44,12 @@ def admit_candidate(
 
     evidence_checks: what complete evidence means, by kind of candidate. A fingerprint that was
     admitted before gives the cell that is there; the repeat and its approval are recorded, and
-    memory stays as it is.
+    memory stays as it is. Where that cell was erased, or a source of it was, the claim is admitted
+    anew, as a cell of its own.
 
     Raises TransitionRejectedError: `proposal-decided`, `kinds-incompatible`, `source-missing`,
     `evidence-incomplete`, `approval-required`, `approval-mismatch`, `approval-expired`,
-    `policy-unauthorised`, `cell-inactive`.
+    `policy-unauthorised`, `cell-inactive`, `record-erased`.
     """
     connection = transition.connection
     check_open(connection, candidate)
@@ -83,9 +84,12 @@ def admitted_draft(candidate: Candidate, approval_id: str) -> CellDraft:
 
 
 def find_admission(connection: apsw.Connection, fingerprint: str) -> Filed | None:
-    """Return the admission of a fingerprint, None while it is unused."""
-    name = record_id(ADMISSION, {"fingerprint": fingerprint})
-    return find_record(connection, Shelf.GOVERNED, ADMISSION, name, viewer=None)
+    """Return the admission that stands for a fingerprint, None while it is unused.
+
+    One whose cell was erased, or quarantined, does not stand: the claim may be admitted anew.
+    """
+    last = last_admission(connection, fingerprint)
+    return None if last is None or has_fallen(connection, last) else last
 
 
 def _check_kinds(
@@ -167,6 +171,7 @@ def _admitted(
         also=(candidate.id, approval_record),
         policy=policy.name,
     )
+    fallen = last_admission(transition.connection, candidate.fingerprint)
     subject = candidate.fingerprint
     if candidate.kind is Kind.SEMANTIC:
         told = candidate.metadata
@@ -176,7 +181,7 @@ def _admitted(
         Shelf.GOVERNED,
         ADMISSION,
         scope=candidate.scope,
-        identity={"fingerprint": candidate.fingerprint},
+        identity=admission_identity(candidate.fingerprint, fallen),
         details={"approval": approval.id, "candidate": candidate.id, "cell": cell.id},
         subject=subject,
         refs=(

@@ -30,7 +30,8 @@ class Candidate(Value):
 
     cells: the source cells, in order. evidence: pairs of a frame or execution and the digest of
     its evidence. successes and failures: executions by outcome. scope: where the cell would live;
-    held_in: the scope whose evidence it rests on, which sees the proposal.
+    held_in: the scope whose evidence it rests on, which sees the proposal. erased: what it said was
+    erased together with a cell.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Candidate(Value):
     authority: str
     proposed_by: str
     at: datetime
+    erased: bool = False
 
 
 def claim_fingerprint(scope: str, subject: str, predicate: str, object_: str) -> str:
@@ -88,7 +90,7 @@ def candidate_identity(
 def candidate_of(filed: Filed) -> Candidate:
     """Return the candidate that a filed record holds; refuse one whose content is not its id's."""
     told = filed.identity
-    if record_id(CANDIDATE, told) != filed.id:
+    if not filed.erased and record_id(CANDIDATE, told) != filed.id:
         raise damaged_record()
     return Candidate(
         id=filed.id,
@@ -112,6 +114,7 @@ def candidate_of(filed: Filed) -> Candidate:
         authority=told["authority"],
         proposed_by=filed.by,
         at=filed.at,
+        erased=filed.erased,
     )
 
 
@@ -130,7 +133,8 @@ def read_candidate(
             f"no such proposal in the scope {viewer or 'of this store'}",
             field="candidate_id",
             value=candidate_id,
-            remedy="take the id from memory.proposals() or `cma proposals list`; check the scope",
+            remedy="take the id from memory.proposals() or `cma proposals list`"
+            + ("" if viewer is None else "; check the scope"),
             subjects=(candidate_id,) if is_identifier(CANDIDATE, candidate_id) else (),
         )
     return candidate_of(filed)

@@ -1,19 +1,23 @@
 """Holding stored records against the audit chain that tells of them. Reads, and mends nothing.
 
 Everything works on a connection, so that a snapshot that is being restored is held to the same
-rules as a live store. Each check raises StoreRefusedError that names the first thing that is wrong.
+rules as a live store. Each check refuses one row; `check_...` raises the first refusal, and
+`disagreements` yields them all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 import orjson
 
-from cma.orion.audit import FIRST_HASH, verified
+from cma.orion.audit import FIRST_HASH, Operation, verified
 from cma.orion.authority import audit_rows
+from cma.orion.erased import MARK, blank_cell, blank_trace
 from cma.orion.governed import Shelf, record_digest
 from cma.orion.linking import LINK_DOMAIN
 from cma.orion.links import link_of_record, record_of_link
@@ -25,9 +29,12 @@ from cma.orion.records import (
     instant,
     revision_digest,
 )
+from cma.orion.references import loose_references, references_as_stated
 from cma.orion.traces import TRACE_DOMAIN
-from cma.values.errors import CmaError, InvalidValueError, Reason, StoreRefusedError
+from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 from cma.values.identity import canonical, digest, identifier, parse_canonical
+
+_ERASURE = "erasure of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,8 @@ def read_story(connection: apsw.Connection, store_id: str) -> Story:
     seq, generation = 0, 0
     for fields in verified(audit_rows(connection), store_id):
         seq = fields["seq"]
-        generation = _next_generation(fields, generation)
-        _follow(fields, told, latest)
+        generation = next_generation(fields, generation)
+        follow(fields, told, latest)
     head = connection.execute("SELECT hash FROM audit WHERE seq = ?", (seq,)).fetchone()
     return Story(seq, head[0] if head else FIRST_HASH, generation, told)
 
@@ -81,31 +88,53 @@ def check_records(connection: apsw.Connection, story: Story) -> Agreement:
 
     Raises StoreRefusedError: `state-disagrees`, `reference-missing`.
     """
-    told = dict(story.told)
-    try:
-        cells, revisions = _check_cells(connection, told)
-        links = _check_links(connection, told)
-        governed = _check_filed(connection, Shelf.GOVERNED, told)
-        attendant = _check_filed(connection, Shelf.ATTENDANT, told)
-        traces = _check_traces(connection, told)
-        _check_references(connection)
-    except DAMAGES as error:
-        if isinstance(error, CmaError):
-            raise
-        raise disagrees("record", "a record does not have the parts of its kind") from error
-    if told:
-        raise disagrees(min(told), "the chain tells of it, the store does not hold it")
+    counts: Counter[str] = Counter()
+    for error in disagreements(connection, story, counts):
+        raise error
     return Agreement(
         audit_records=story.audit_records,
         audit_head=story.audit_head,
         generation=story.generation,
-        cells=cells,
-        revisions=revisions,
-        links=links,
-        governed=governed,
-        attendant=attendant,
-        traces=traces,
+        cells=counts["cells"],
+        revisions=counts["revisions"],
+        links=counts["links"],
+        governed=counts["governed"],
+        attendant=counts["attendant"],
+        traces=counts["traces"],
     )
+
+
+def disagreements(
+    connection: apsw.Connection, story: Story, counts: Counter[str]
+) -> Iterator[StoreRefusedError]:
+    """Yield all that is not as the chain tells, as it is found; count what was looked at."""
+    told = dict(story.told)
+    yield from _cells(connection, told, counts)
+    yield from _links(connection, told, counts)
+    for shelf in Shelf:
+        yield from _filed(connection, shelf, told, counts)
+    yield from _traces(connection, told, counts)
+    yield from loose_references(connection)
+    if not references_as_stated(connection):
+        yield disagrees("refs", "the table of references holds other ones than the records say")
+    for place in sorted(told):
+        yield disagrees(place, "the chain tells of it, the store does not hold it")
+
+
+def held(
+    rows: Iterable[Any], check: Callable[..., object], counted: Callable[[], object]
+) -> Iterator[StoreRefusedError]:
+    """Yield what a check refuses, row by row; a row without the parts of its kind is refused."""
+    for row in rows:
+        counted()
+        try:
+            check(*row)
+        except StoreRefusedError as error:
+            yield error
+        except DAMAGES as error:
+            refusal = disagrees(str(row[0]), "the record does not have the parts of its kind")
+            refusal.__cause__ = error
+            yield refusal
 
 
 def disagrees(place: str, message: str) -> StoreRefusedError:
@@ -118,10 +147,16 @@ def disagrees(place: str, message: str) -> StoreRefusedError:
     )
 
 
-def _follow(fields: dict[str, Any], told: dict[str, str], latest: dict[str, int]) -> None:
-    """Note what the chain says is stored: `cell@revision`, link, record or trace, by digest."""
+def follow(fields: dict[str, Any], told: dict[str, str], latest: dict[str, int]) -> None:
+    """Note what a record says is stored: `cell@revision`, link, record or trace, by digest.
+
+    Raises StoreRefusedError when it does not go on from what was told before.
+    """
     before, after = fields["before"], fields["after"]
     if after is None or before == after:
+        return
+    if fields["operation"] == Operation.REDACT:
+        _follow_erasure(fields, told)
         return
     subject = fields["subjects"][0] if fields["subjects"] else ""
     if subject.startswith("cell-"):
@@ -133,48 +168,81 @@ def _follow(fields: dict[str, Any], told: dict[str, str], latest: dict[str, int]
     told[subject] = after
 
 
-def _next_generation(fields: dict[str, Any], generation: int) -> int:
+def _follow_erasure(fields: dict[str, Any], told: dict[str, str]) -> None:
+    """Note that a record is blank from now on, and by which digest it was known before."""
+    place, before = str(fields["subjects"][-1]), fields["before"]
+    if before is None or told.get(place) != before:
+        raise disagrees(place, f"record {fields['seq']} erases another state than was there")
+    told[place] = fields["after"]
+    if not place.startswith("link-"):  # of a link the evidence alone goes, which names nothing
+        told[_ERASURE + place] = before
+
+
+def _blanked(told: dict[str, str], place: str, mark: object) -> str | None:
+    """Return the digest of what was erased at a place, None where nothing was.
+
+    Refuses a blank of which the chain tells no erasure, and an erasure that left no blank.
+    """
+    commitment = told.pop(_ERASURE + place, None)
+    if (commitment is None) != (mark is None):
+        raise disagrees(
+            place,
+            "it is blank, and no erasure of it is on record"
+            if commitment is None
+            else "its erasure is on record, and it is not blank",
+        )
+    return commitment
+
+
+def next_generation(fields: dict[str, Any], generation: int) -> int:
+    """Return the generation that a record names; refuse one that does not follow."""
     if fields["generation"] not in (generation, generation + 1):
         raise disagrees(f"audit[{fields['seq']}]", "the generation does not follow")
     return int(fields["generation"])
 
 
-def _check_cells(connection: apsw.Connection, told: dict[str, str]) -> tuple[int, int]:
-    cells = revisions = 0
-    rows = connection.execute(
-        "SELECT id, revision, scope, lifecycle, expires_at, record FROM cells ORDER BY id, revision"
-    )
-    for name, revision, scope, lifecycle, expires_at, data in rows:
+def _cells(
+    connection: apsw.Connection, told: dict[str, str], counts: Counter[str]
+) -> Iterator[StoreRefusedError]:
+    def check(
+        name: str, revision: int, scope: str, lifecycle: str, expires_at: int | None, data: bytes
+    ) -> None:
         place = f"{name}@{revision}"
         if told.pop(place, None) != revision_digest(data):
             raise disagrees(place, "the chain does not tell of this record")
         record = _parsed(data, place)
+        commitment = _blanked(told, place, record.get(MARK))
         columns = (record["id"], record["revision"], record["scope"], record["lifecycle"])
         stated = due(instant(record["expires_at"]))
         if columns != (name, revision, scope, lifecycle) or expires_at != stated:
             raise disagrees(place, "its columns and its record differ")
         if revision == 1:
-            cells += 1
+            counts["cells"] += 1
+        if commitment is not None:
+            if record != blank_cell(record, commitment):
+                raise disagrees(place, "it was erased and is not blank")
+        elif revision == 1:
             identity = {field: record[field] for field in IDENTIFYING_FIELDS}
             if cell_id(identity) != name:
                 raise disagrees(place, "its id is not that of its content")
-        revisions += 1
-    return cells, revisions
 
-
-def _check_links(connection: apsw.Connection, told: dict[str, str]) -> int:
-    count = 0
     rows = connection.execute(
-        "SELECT l.id, l.kind, l.source_id, l.target_id, l.record,"
-        " EXISTS (SELECT 1 FROM cells WHERE id = l.source_id)"
-        " AND EXISTS (SELECT 1 FROM cells WHERE id = l.target_id) FROM links l ORDER BY l.id"
+        "SELECT id, revision, scope, lifecycle, expires_at, record FROM cells ORDER BY id, revision"
     )
-    for name, kind, source_id, target_id, data, ends in rows:
+    yield from held(rows, check, _counting(counts, "revisions"))
+
+
+def _links(
+    connection: apsw.Connection, told: dict[str, str], counts: Counter[str]
+) -> Iterator[StoreRefusedError]:
+    def check(
+        name: str, kind: str, source_id: str, target_id: str, data: bytes, ends: bool
+    ) -> None:
         if told.pop(name, None) != digest(LINK_DOMAIN, data):
             raise disagrees(name, "the chain does not tell of this record")
         link = link_of_record(_parsed(data, name))
-        held = (link.id, link.kind.value, link.source_id, link.target_id)
-        if held != (name, kind, source_id, target_id):
+        columns = (link.id, link.kind.value, link.source_id, link.target_id)
+        if columns != (name, kind, source_id, target_id):
             raise disagrees(name, "its columns and its record differ")
         record = record_of_link(link)
         identity = {field: record[field] for field in ("kind", "source_id", "target_id")}
@@ -182,23 +250,29 @@ def _check_links(connection: apsw.Connection, told: dict[str, str]) -> int:
             raise disagrees(name, "its id is not that of its content")
         if not ends:
             raise disagrees(name, "it joins a cell that is not there")
-        count += 1
-    return count
 
-
-def _check_filed(connection: apsw.Connection, shelf: Shelf, told: dict[str, str]) -> int:
-    count = 0
     rows = connection.execute(
-        f"SELECT id, kind, scope, subject, record FROM {shelf.value} ORDER BY id"  # noqa: S608
+        "SELECT l.id, l.kind, l.source_id, l.target_id, l.record,"
+        " EXISTS (SELECT 1 FROM cells WHERE id = l.source_id)"
+        " AND EXISTS (SELECT 1 FROM cells WHERE id = l.target_id) FROM links l ORDER BY l.id"
     )
-    for name, kind, scope, subject, data in rows:
+    yield from held(rows, check, _counting(counts, "links"))
+
+
+def _filed(
+    connection: apsw.Connection, shelf: Shelf, told: dict[str, str], counts: Counter[str]
+) -> Iterator[StoreRefusedError]:
+    def check(name: str, kind: str, scope: str, subject: str | None, data: bytes) -> None:
         if told.pop(name, None) != record_digest(data):
             raise disagrees(name, "the chain does not tell of this record")
         record = _parsed(data, name)
         columns = (record["id"], record["kind"], record["scope"], record["subject"])
         if columns != (name, kind, scope, subject):
             raise disagrees(name, "its columns and its record differ")
-        if identifier(kind, canonical(record["identity"])) != name:
+        commitment = _blanked(told, name, record["details"].get(MARK))
+        if commitment != record["details"].get(MARK):
+            raise disagrees(name, "its mark names another record than was erased")
+        if commitment is None and identifier(kind, canonical(record["identity"])) != name:
             raise disagrees(name, "its id is not that of its content")
         named = connection.execute(
             "SELECT count(*), sum(EXISTS (SELECT 1 FROM refs WHERE target = value AND kind = ?"
@@ -207,56 +281,33 @@ def _check_filed(connection: apsw.Connection, shelf: Shelf, told: dict[str, str]
         ).fetchone()
         if named[0] != (named[1] or 0):
             raise disagrees(name, "a reference of the record is not in its table")
-        count += 1
-    return count
+
+    rows = connection.execute(
+        f"SELECT id, kind, scope, subject, record FROM {shelf.value} ORDER BY id"  # noqa: S608
+    )
+    yield from held(rows, check, _counting(counts, shelf.value))
 
 
-def _check_traces(connection: apsw.Connection, told: dict[str, str]) -> int:
-    count = 0
-    for name, data in connection.execute("SELECT id, record FROM traces ORDER BY id"):
-        if identifier("trace", data) != name or told.pop(name, None) != digest(TRACE_DOMAIN, data):
+def _traces(
+    connection: apsw.Connection, told: dict[str, str], counts: Counter[str]
+) -> Iterator[StoreRefusedError]:
+    def check(name: str, data: bytes) -> None:
+        if told.pop(name, None) != digest(TRACE_DOMAIN, data):
             raise disagrees(name, "the chain does not tell of this trace")
-        count += 1
-    return count
+        if identifier("trace", data) == name and _ERASURE + name not in told:
+            return
+        record = _parsed(data, name)
+        if _blanked(told, name, record.get(MARK)) is None:
+            raise disagrees(name, "its id is not that of its content")
+        if record != blank_trace(record, name):
+            raise disagrees(name, "it was erased and is not blank")
+
+    rows = connection.execute("SELECT id, record FROM traces ORDER BY id")
+    yield from held(rows, check, _counting(counts, "traces"))
 
 
-def _check_references(connection: apsw.Connection) -> None:
-    """Every reference belongs to a record that says so, and leads to something that is there."""
-    row = connection.execute(
-        "SELECT id, target FROM refs r WHERE NOT EXISTS (SELECT 1 FROM cells WHERE id = r.target)"
-        " AND NOT EXISTS (SELECT 1 FROM governed WHERE id = r.target)"
-        " AND NOT EXISTS (SELECT 1 FROM attendant WHERE id = r.target)"
-        " AND NOT EXISTS (SELECT 1 FROM links WHERE id = r.target)"
-        " AND NOT EXISTS (SELECT 1 FROM traces WHERE id = r.target) LIMIT 1"
-    ).fetchone()
-    if row is not None:
-        raise StoreRefusedError(
-            Reason.REFERENCE_MISSING,
-            "it names what is not there",
-            field=row[0],
-            value=row[1],
-            remedy="keep the file as it is and go back to a backup of both files",
-        )
-    stated = 0
-    for shelf in Shelf:
-        stated += connection.execute(
-            f"SELECT coalesce(sum(json_array_length(CAST(record AS TEXT), '$.refs')), 0)"  # noqa: S608
-            f" FROM {shelf.value}"
-        ).fetchone()[0]
-    if stated != connection.execute("SELECT count(*) FROM refs").fetchone()[0]:
-        raise disagrees("refs", "the table of references holds more than the records say")
-    row = connection.execute(
-        "SELECT c.id, value FROM cells c, json_each(CAST(c.record AS TEXT), '$.derived_from')"
-        " WHERE NOT EXISTS (SELECT 1 FROM cells WHERE id = value) LIMIT 1"
-    ).fetchone()
-    if row is not None:
-        raise StoreRefusedError(
-            Reason.REFERENCE_MISSING,
-            "it was derived from a cell that is not there",
-            field=row[0],
-            value=row[1],
-            remedy="keep the file as it is and go back to a backup of both files",
-        )
+def _counting(counts: Counter[str], what: str) -> Callable[[], object]:
+    return lambda: counts.update((what,))
 
 
 def _parsed(data: bytes, place: str) -> dict[str, Any]:

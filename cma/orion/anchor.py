@@ -89,7 +89,8 @@ def write_anchor(descriptor: int, anchor: Anchor, slots: Slots) -> None:
     """Write over the older slot and sync; the newer one stays whole whatever happens."""
     first, second = (slot.seq if slot else -1 for slot in slots)
     place = 0 if first < second else 1
-    os.pwrite(descriptor, _format(anchor), place * SLOT_SIZE)
+    if os.pwrite(descriptor, _format(anchor), place * SLOT_SIZE) != SLOT_SIZE:
+        raise OSError(errno.ENOSPC, "the anchor was written in part")
     _sync(descriptor)
 
 

@@ -41,6 +41,7 @@ class Operation(StrEnum):
     SNAPSHOT = "snapshot"
     RESTORE = "restore"
     REDACT = "redact"
+    QUARANTINE = "quarantine"
     LINK = "link"
     CREATE = "create"
     BIND = "bind"

@@ -8,11 +8,13 @@ is searched. So a million ids take 24 MB.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.columns import Column
+from cma.orion.index_file import Image
 
 __all__ = ["CellIds", "Packed", "packed"]
 
@@ -96,8 +98,27 @@ class CellIds(Sequence[str]):
         self._rests.extend(numbers.rests, len(ids))
         self._recent.update(zip(ids, range(start, start + len(ids)), strict=True))
         if len(self._recent) > max(_RECENT, len(self) // _SHARE):
-            self._order = np.argsort(self.prefixes, kind="stable").astype(np.int32)
-            self._recent.clear()
+            self._settle()
+
+    def saved(self) -> dict[str, NDArray[Any]]:
+        """Return all ids as arrays."""
+        self._settle()
+        return {"prefixes": self.prefixes, "rests": self._rests.values, "order": self._order}
+
+    @classmethod
+    def loaded(cls, image: Image) -> CellIds:
+        """Return the ids that were saved."""
+        ids = cls()
+        ids._prefixes = image.column("prefixes")
+        ids._rests = image.column("rests")
+        ids._order = image.numbers("order", 0, len(ids))
+        if len(ids._rests) != len(ids) or len(ids._order) != len(ids):
+            raise ValueError("ids: of different lengths")
+        return ids
+
+    def _settle(self) -> None:
+        self._order = np.argsort(self.prefixes, kind="stable").astype(np.int32)
+        self._recent.clear()
 
     def latest(self, cell_id: object) -> int:
         """Return the latest row of an id, -1 where it is not here."""

@@ -45,12 +45,17 @@ class Kind(StrEnum):
 
 
 class Lifecycle(StrEnum):
-    """Where a cell stands in its life; only `active` cells are recalled by default."""
+    """Where a cell stands in its life; only `active` cells are recalled by default.
+
+    `quarantined`: a cell that it was derived from was erased. `erased`: its content is gone.
+    """
 
     ACTIVE = "active"
     EXPIRED = "expired"
     SUPERSEDED = "superseded"
     RETRACTED = "retracted"
+    QUARANTINED = "quarantined"
+    ERASED = "erased"
 
 
 class Authority(StrEnum):

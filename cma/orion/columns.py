@@ -21,6 +21,13 @@ class Column:
         self._used = 0
         self._room: NDArray[Any] = np.empty(self._shape(16), dtype)
 
+    @classmethod
+    def over(cls, room: NDArray[Any], used: int) -> Column:
+        """Return a column whose first `used` rows are those of an array, the others its room."""
+        column = cls(room.dtype, room.shape[1] if room.ndim > 1 else 0)
+        column._room, column._used = room, used
+        return column
+
     def __len__(self) -> int:
         """Rows in use."""
         return self._used

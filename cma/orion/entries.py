@@ -6,13 +6,14 @@ import hashlib
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.cell_ids import CellIds, packed
 from cma.orion.columns import Column
+from cma.orion.index_file import Image
 
 __all__ = ["NEVER", "Entries", "Entry"]
 
@@ -21,6 +22,10 @@ _FARTHEST = 2**61
 _MODULUS = 1 << 256
 _SIZE = 32
 _SHA256 = hashlib.sha256
+_COLUMNS = (
+    "scopes", "confidence", "importance", "observed", "expires", "inactive", "live", "lengths",
+    "digests",
+)  # fmt: skip
 _FIELDS = struct.Struct("<qddqq?")
 
 
@@ -28,7 +33,8 @@ class Entry(NamedTuple):
     """The live revision of a cell, as the index needs it.
 
     `id` is "cell-" and 40 lower-case hex digits; `scope` the owner's own small code, at least 0;
-    times are microseconds since 1970; `inactive` says that lifecycle has taken the cell out.
+    times are microseconds since 1970; `inactive` says that lifecycle has taken the cell out. `salt`
+    (see `salting`) is part of the entry's digest and is not searched.
     """
 
     id: str
@@ -40,6 +46,7 @@ class Entry(NamedTuple):
     terms: Sequence[str]
     expires_us: int = NEVER
     inactive: bool = False
+    salt: str = ""
 
 
 class Entries:
@@ -62,7 +69,7 @@ class Entries:
         self._live = Column(np.bool_)
         self._lengths = Column(np.int32)
         self._any_inactive = False
-        self._digests = bytearray()
+        self._digests = Column(np.uint8, _SIZE)
         self._sum = 0
         self._sizes: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
 
@@ -120,7 +127,7 @@ class Entries:
     def append(self, entries: Sequence[Entry]) -> range:
         """Append entries whose ids have no live row. Raises ValueError before any change."""
         start, count = len(self.ids), len(entries)
-        ids, _, scopes, confidence, importance, observed, terms, expires, inactive = zip(
+        ids, _, scopes, confidence, importance, observed, terms, expires, inactive, _ = zip(
             *entries, strict=True
         )
         numbers = packed(ids)
@@ -150,9 +157,44 @@ class Entries:
         ):
             self._sizes[scope][0] += cells
             self._sizes[scope][1] += int(terms_held)
-        self._digests += b"".join(digests)
+        self._digests.extend(np.frombuffer(b"".join(digests), np.uint8).reshape(-1, _SIZE), count)
         self._sum = (self._sum + sum(map(int.from_bytes, digests))) % _MODULUS
         return range(start, start + count)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all entries as facts and arrays."""
+        facts = {
+            "cells": self.cells,
+            "latest_us": self.latest_us,
+            "earliest_expiry_us": self.earliest_expiry_us,
+            "retired": self.retired,
+            "any_inactive": self._any_inactive,
+            "digest": self.digest,
+            "sizes": [[scope, *size] for scope, size in self._sizes.items()],
+        }
+        columns = {name: getattr(self, f"_{name}").values for name in _COLUMNS}
+        return facts, self.ids.saved() | columns
+
+    @classmethod
+    def loaded(cls, image: Image, codes: Sequence[int]) -> Entries:
+        """Return the entries that were saved. codes: what each scope's code is now."""
+        entries, facts = cls(), image.facts["entries"]
+        entries.ids = CellIds.loaded(image)
+        for name in ("cells", "latest_us", "earliest_expiry_us", "retired"):
+            setattr(entries, name, int(facts[name]))
+        entries._any_inactive = bool(facts["any_inactive"])
+        entries._sum = int(facts["digest"], 16)
+        for name in _COLUMNS:
+            setattr(entries, f"_{name}", image.column(name))
+        image.numbers("scopes", 0, len(codes))
+        if any(image.used[name] != len(entries) for name in _COLUMNS):
+            raise ValueError("columns: of different lengths")
+        if list(codes) != list(range(len(codes))):
+            scopes = entries._scopes.values
+            scopes[:] = np.array(codes, np.int32)[scopes]
+        for scope, cells, terms in facts["sizes"]:
+            entries._sizes[codes[scope]] = [int(cells), int(terms)]
+        return entries
 
     def retire(self, ordinal: int) -> None:
         """Take out a row whose cell has a newer one."""
@@ -161,17 +203,18 @@ class Entries:
         size[1] -= int(self._lengths.values[ordinal])
         self._live.values[ordinal] = False
         self.cells -= 1
-        own = slice(_SIZE * ordinal, _SIZE * (ordinal + 1))
-        self._sum = (self._sum - int.from_bytes(self._digests[own])) % _MODULUS
+        own = int.from_bytes(self._digests.values[ordinal].tobytes())
+        self._sum = (self._sum - own) % _MODULUS
         self.retired += 1
         self.version += 1
 
 
 def _digest(entry: Entry) -> bytes:
     # Id and fields have fixed lengths, so the bytes can be read in one way only.
-    cell_id, revision, _, confidence, importance, observed, terms, expires, inactive = entry
+    cell_id, revision, _, confidence, importance, observed, terms, expires, inactive, salt = entry
     fields = _FIELDS.pack(revision, confidence, importance, observed, expires, inactive)
-    words = "\0".join(terms).encode("utf-8", "surrogatepass")
+    told = [*terms, "", salt] if salt else terms  # no term is empty
+    words = "\0".join(told).encode("utf-8", "surrogatepass")
     return _SHA256(cell_id.encode() + fields + words).digest()
 
 

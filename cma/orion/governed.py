@@ -19,9 +19,11 @@ import apsw
 import orjson
 
 from cma.orion.audit import Operation
+from cma.orion.erased import MARK
 from cma.orion.records import DAMAGES, checked_size, damaged_record, record_of
 from cma.orion.scopes import visible_scopes
 from cma.orion.transition import Transition
+from cma.values.errors import Reason, TransitionRejectedError
 from cma.values.identity import canonical, canonical_of_checked, digest, identifier
 
 RECORD_DOMAIN = "cma:governed-record:1"
@@ -49,6 +51,11 @@ class Filed:
     details: dict[str, Any]
     refs: tuple[str, ...]
 
+    @property
+    def erased(self) -> bool:
+        """Whether what the record said was erased together with a cell that it names or quotes."""
+        return MARK in self.details
+
 
 def record_id(kind: str, identity: Mapping[str, Any]) -> str:
     """Return the id that a record of this kind and identity has."""
@@ -74,7 +81,8 @@ def file_record(
 
     One that is there already is left as it is, recorded as a duplicate and returned as it stands:
     its details are those of the first filing. `also` are further subjects of the audit record.
-    Raises InvalidValueError (`not-canonical`, `content-too-large`).
+    Raises InvalidValueError (`not-canonical`, `content-too-large`), TransitionRejectedError
+    (`record-erased`).
     """
     name = record_id(kind, identity)
     subjects = (name, *also)
@@ -82,6 +90,15 @@ def file_record(
         f"SELECT record FROM {shelf.value} WHERE id = ?",  # noqa: S608 (one of two names)
         (name,),
     ).fetchone()
+    if known is not None and filed_of(known[0]).erased:
+        raise TransitionRejectedError(
+            Reason.RECORD_ERASED,
+            "this very record was there, and what it said was erased",
+            field=kind,
+            value=name,
+            remedy="say it in other words, or rest it on other evidence",
+            subjects=(name,),
+        )
     if known is not None:
         same = record_digest(known[0])
         transition.record(

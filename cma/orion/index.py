@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.cell_ids import packed
 from cma.orion.entries import NEVER, Entries, Entry
+from cma.orion.index_file import Image
 from cma.orion.neighbours import Neighbours
 from cma.orion.postings import Postings
 from cma.orion.ranking import Ranking
@@ -42,6 +44,30 @@ class Index:
         self._postings = Postings()
         self._neighbours = Neighbours()
         self._searcher = Searcher(self._entries, self._postings, self._neighbours)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the whole index as facts and arrays; `loaded` makes the same of them."""
+        with self._lock:
+            entries, columns = self._entries.saved()
+            postings, runs = self._postings.saved()
+            neighbours, near = self._neighbours.saved()
+            facts = {"entries": entries, "postings": postings, "neighbours": neighbours}
+            return facts, columns | runs | near
+
+    @classmethod
+    def loaded(cls, image: Image, codes: Sequence[int]) -> Index:
+        """Return the index that was saved. codes: what each scope's code is now.
+
+        Raises KeyError, ValueError or TypeError for an image of something else.
+        """
+        index = cls()
+        index._entries = Entries.loaded(image, codes)
+        index._postings = Postings.loaded(image)
+        index._neighbours = Neighbours.loaded(image)
+        if not len(index._entries) == index._postings.sealed == image.facts["neighbours"]["size"]:
+            raise ValueError("index: its parts are of different lengths")
+        index._searcher = Searcher(index._entries, index._postings, index._neighbours)
+        return index
 
     def __len__(self) -> int:
         """How many cells have a live revision here."""

@@ -11,13 +11,16 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 
 import apsw
 
 from cma.orion.analysis import analyse_many
 from cma.orion.context import Context, Told, asked
 from cma.orion.index import NEVER, Entry, Index
+from cma.orion.index_keeping import Mark, find_kept, write_kept
 from cma.orion.records import DAMAGES, Record, damaged_record, record_of
+from cma.orion.salting import SALT
 from cma.orion.scopes import visible_scopes
 from cma.orion.scoring import Weights
 from cma.orion.store import Store
@@ -56,6 +59,10 @@ class Indexes:
                 try:
                     with store.reading() as connection:
                         generation = store.head()[2]
+                        if followed.generation < 0:
+                            self._load_kept(connection, store, followed)
+                        if followed.holds_erased(connection):  # begin anew: its terms must go
+                            followed = self._followed[analyser] = _Followed(analyser)
                         followed.cells(connection, self._code)
                         followed.links(connection)
                         followed.generation = generation
@@ -92,6 +99,30 @@ class Indexes:
         with self._lock:
             return tuple(self._code(scope) for scope in visible_scopes(viewer))
 
+    def keep(self, store: Store, analyser: str) -> Path:
+        """Write an analyser's index beside the store, for the next process to map; see
+        `index_keeping`.
+        """
+        with self._lock, store.reading():
+            self.in_step(store, analyser)
+            followed = self._followed[analyser]
+            seq, head, generation = store.head()
+            mark = Mark(store.store_id, seq, head, generation, *followed.last)
+            scopes = list(self._codes)
+            saved = followed.index.saved()
+            return write_kept(store.path, analyser, mark, scopes, followed.rows, saved)
+
+    def _load_kept(self, connection: apsw.Connection, store: Store, followed: _Followed) -> None:
+        found = find_kept(connection, store.path, store.store_id, followed.analyser, self._code)
+        if found is not None:
+            followed.index, mark, followed.rows = found
+            followed.last = (mark.last_cell, mark.last_link)
+
+    def forget(self) -> None:
+        """Let every index go, with all terms; each is built anew when it is asked for."""
+        with self._lock:
+            self._followed.clear()
+
     @staticmethod
     def weights(coefficients: Coefficients) -> Weights:
         """Return coefficients in the form that the index takes."""
@@ -113,9 +144,27 @@ class _Followed:
         self._last_cell = 0
         self._last_link = 0
 
-    def cells(self, connection: apsw.Connection, code: Callable[[str], int]) -> None:
+    @property
+    def last(self) -> tuple[int, int]:
+        """The last row of cells and of links that was followed."""
+        return self._last_cell, self._last_link
+
+    @last.setter
+    def last(self, rows: tuple[int, int]) -> None:
+        self._last_cell, self._last_link = rows
+
+    def holds_erased(self, connection: apsw.Connection) -> bool:
+        """Tell whether a cell that was followed has been erased: its rows are new ones then."""
         rows = connection.execute(
-            "SELECT ordinal, record FROM cells WHERE ordinal > ? ORDER BY ordinal",
+            "SELECT id FROM cells WHERE lifecycle = 'erased' AND ordinal > ?", (self._last_cell,)
+        )
+        return any(name in self.index for (name,) in rows)
+
+    def cells(self, connection: apsw.Connection, code: Callable[[str], int]) -> None:
+        """Follow the cells that were added; an erased one has nothing to be found by."""
+        rows = connection.execute(
+            "SELECT ordinal, record FROM cells"
+            " WHERE ordinal > ? AND lifecycle <> 'erased' ORDER BY ordinal",
             (self._last_cell,),
         )
         while chunk := list(islice(rows, CHUNK)):
@@ -141,7 +190,9 @@ class _Followed:
     def surround(self, connection: apsw.Connection, code: Callable[[str], int]) -> None:
         """Build the context of all cells that were followed so far."""
         rows = connection.execute(
-            "SELECT record FROM cells WHERE ordinal <= ? ORDER BY ordinal", (self._last_cell,)
+            "SELECT record FROM cells WHERE ordinal <= ? AND lifecycle <> 'erased'"
+            " ORDER BY ordinal",
+            (self._last_cell,),
         )
         context = Context(self.analyser)
         while chunk := list(islice(rows, CHUNK)):
@@ -161,7 +212,15 @@ class _Followed:
             (self._last_link,),
         ).fetchall()
         if rows:
-            self.index.add_links((source, target) for _, source, target in rows)
+            erased = {
+                name
+                for (name,) in connection.execute("SELECT id FROM cells WHERE lifecycle = 'erased'")
+            }
+            self.index.add_links(
+                (source, target)
+                for _, source, target in rows
+                if erased.isdisjoint((source, target))
+            )
             self._last_link = rows[-1][0]
 
 
@@ -177,6 +236,7 @@ def _entry(record: Record, terms: list[str], scope: int) -> Entry:
         terms=terms,
         expires_us=NEVER if expires is None else _microseconds(expires),
         inactive=record["lifecycle"] != "active",
+        salt=str(record["metadata"]["attributes"].get(SALT, "")),
     )
 
 

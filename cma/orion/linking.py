@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import FailFast, TypeAdapter
 
 from cma.orion.audit import Operation
-from cma.orion.cells import Caller, Cell
+from cma.orion.cells import Caller, Cell, Lifecycle
 from cma.orion.links import Link, LinkDraft, LinkKind, link_of_draft, link_of_record, record_of_link
 from cma.orion.records import cell_of_record, record_of
 from cma.orion.scopes import is_visible, may_link
@@ -130,6 +130,8 @@ def _end(transition: Transition, cell_id: str, field: str, ends: dict[str, Cell]
         if row is None:
             raise _missing_end(field, cell_id)
         known = ends[cell_id] = cell_of_record(record_of(row[0]))
+    if known.lifecycle is Lifecycle.ERASED:
+        raise _missing_end(field, cell_id)
     return known
 
 

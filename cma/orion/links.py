@@ -34,7 +34,7 @@ def link_kind(name: str) -> LinkKind:
     """Return the relation of that name, or raise InvalidValueError that lists the seven."""
     try:
         return LinkKind(name)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # nested too deep even to be shown
         raise InvalidValueError(
             Reason.KIND_UNKNOWN,
             "not one of the seven relations",

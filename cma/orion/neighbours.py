@@ -8,10 +8,13 @@ a link needs it: an index without links holds none.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.columns import Column
+from cma.orion.index_file import Image
 from cma.orion.scoring import Cells, Floats
 
 __all__ = ["Neighbours"]
@@ -62,6 +65,28 @@ class Neighbours:
                 ends = np.delete(ends, chosen, axis=0)
         if len(ends):
             self._beyond.extend(ends, len(ends))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all links as facts and arrays."""
+        columns = {f"near_{place}": each.values for place, each in enumerate(self._columns)}
+        facts = {"size": self._size, "used": self.used, "columns": len(self._columns)}
+        return facts, columns | {"beyond": self._beyond.values}
+
+    @classmethod
+    def loaded(cls, image: Image) -> Neighbours:
+        """Return the links that were saved."""
+        neighbours, facts = cls(), image.facts["neighbours"]
+        neighbours._size, neighbours.used = int(facts["size"]), int(facts["used"])
+        for place in range(int(facts["columns"])):
+            name = f"near_{place}"
+            if len(image.numbers(name, -1, neighbours._size)) != neighbours._size:
+                raise ValueError("neighbours: of different lengths")
+            neighbours._columns.append(image.column(name))
+        image.numbers("beyond", 0, neighbours._size)
+        neighbours._beyond = image.column("beyond")
+        if not 0 <= neighbours.used <= len(neighbours._columns):
+            raise ValueError("neighbours: more columns in use than there are")
+        return neighbours
 
     def move(self, old: int, new: int) -> None:
         """Give the links of one cell to another that has none."""

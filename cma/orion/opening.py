@@ -16,6 +16,7 @@ import apsw
 from cma.orion.anchor import Anchor, anchor_path, locked, newest, read_slots, write_anchor
 from cma.orion.audit import FIRST_HASH, ChainWriter, Operation, verified
 from cma.orion.authority import audit_rows
+from cma.orion.cleaning import clean
 from cma.orion.connection import (
     APPLICATION_ID,
     allow_checkpoint,
@@ -93,7 +94,8 @@ def publish_store(
         if path.exists():  # another process was first
             return False
         left = newest(read_slots(anchor_file))
-        if left is not None and left.seq > 1:
+        # A draft beside it is a restoring that was interrupted right before the move.
+        if left is not None and left.seq > 1 and not draft.exists():
             raise StoreRefusedError(
                 Reason.STORE_NOT_FOUND,
                 f"the store is gone, but its anchor tells of {left.seq} records",
@@ -170,6 +172,7 @@ def accepted_store(path: Path, vfs: str | None) -> str:
         use_write_ahead_log(connection, path)
         migrate(connection, version)
         allow_checkpoint(connection)
+        clean(connection)  # where an erasure was interrupted before its bytes were overwritten
     finally:
         connection.close()
     return store_id

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.columns import Column
+from cma.orion.index_file import Image
 
 __all__ = ["Postings", "Run"]
 
@@ -139,6 +140,49 @@ class Postings:
         self._runs = [_merged(self._runs, live)] if self._runs else []
         self.purges += 1
 
+    def saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all postings as facts and arrays, joined into one run."""
+        self.seal()
+        if len(self._runs) != 1:
+            self._runs = [_merged(self._runs, None)] if self._runs else [_EMPTY]
+        [run] = self._runs
+        facts = {"terms": list(self._codes), "sealed": self._sealed, "purges": self.purges}
+        return facts, {
+            "run_terms": run.terms,
+            "run_starts": run.starts,
+            "run_cells": run.cells,
+            "run_shapes": run.shapes,
+            "shapes": self._shapes.values,
+            "distinct": self._distinct.values,
+        }
+
+    @classmethod
+    def loaded(cls, image: Image) -> Postings:
+        """Return the postings that were saved."""
+        postings, facts = cls(), image.facts["postings"]
+        postings._codes.update(zip(facts["terms"], range(len(facts["terms"])), strict=True))
+        postings._sealed, postings.purges = int(facts["sealed"]), int(facts["purges"])
+        postings._shapes = image.column("shapes")
+        postings._distinct = image.column("distinct")
+        postings._shape_order = np.argsort(postings._shapes.values)
+        cells = image.numbers("run_cells", 0, postings._sealed)
+        run = Run(
+            terms=image.numbers("run_terms", 0, len(postings._codes)),
+            starts=image.numbers("run_starts", 0, len(cells) + 1),
+            cells=cells,
+            shapes=image.numbers("run_shapes", 0, max(1, len(postings._shapes))),
+            end=postings._sealed,
+        )
+        lengths = (len(run.terms) + 1, len(cells), postings._sealed)
+        if (
+            lengths != (len(run.starts), len(run.shapes), len(postings._distinct))
+            or (np.diff(run.terms) <= 0).any()
+            or (np.diff(run.starts) < 0).any()
+        ):
+            raise ValueError("postings: of different lengths, or not in order")
+        postings._runs = [run]
+        return postings
+
     def find(self, terms: Sequence[str]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """The cells and shapes of each term, in order of the cells; none for an unknown term."""
         codes = self.codes(terms)
@@ -161,6 +205,9 @@ class Postings:
             known = self._shapes.values[self._shape_order]
         width = np.uint16 if len(known) <= _NARROW else np.int32
         return self._shape_order[known.searchsorted(pairs)].astype(width)
+
+
+_EMPTY = Run(_NOTHING, np.zeros(1, np.int64), _NOTHING.astype(np.int32), _NOTHING, 0)
 
 
 def _joined(

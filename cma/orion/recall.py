@@ -6,6 +6,8 @@ ranks exactly, the hits' revisions are read, and the trace is queued for the aud
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 import orjson
 
@@ -28,7 +30,7 @@ from cma.orion.traces import (
     trace_of_record,
 )
 from cma.values.clock import microseconds
-from cma.values.errors import InvalidValueError, NotFoundError, Reason
+from cma.values.errors import InvalidValueError, NotFoundError, Reason, StoreRefusedError
 from cma.values.identity import MAX_INTEGER, digest
 from cma.values.validation import checked_id, trusted
 
@@ -78,7 +80,14 @@ def recall(
             surroundings=around,
         )
         index_digest = index.digest
-    cells = _served(store, [rows[ordinal] for ordinal in ranking.ordinals.tolist()])
+    try:
+        cells = _served(store, [rows[ordinal] for ordinal in ranking.ordinals.tolist()])
+    except StoreRefusedError:
+        if store.generation() == generation:
+            raise
+        asked: dict[str, Any] = {"limit": limit, "retrieval": retrieval, "viewer": viewer}
+        asked |= {"include_inactive": include_inactive, "caller": caller}
+        return recall(store, indexes, query, **asked)  # a cell was erased; its row is another now
     scores = ranking.scores.tolist()
     columns = [values.tolist() for values in ranking.parts.values()]
     parts = [dict(zip(ranking.parts, own, strict=True)) for own in zip(*columns, strict=True)]

@@ -24,6 +24,7 @@ from cma.orion.cells import (
     Provenance,
     WorkingMetadata,
 )
+from cma.orion.erased import MARK, is_blank
 from cma.values.clock import microseconds
 from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 from cma.values.identity import MAX_BYTES, canonical_of_checked, digest, identifier
@@ -206,6 +207,12 @@ def due(expires_at: datetime | None) -> int | None:
 def revision_digest(data: bytes) -> str:
     """Return the digest of one revision's canonical bytes."""
     return digest(REVISION_DOMAIN, data)
+
+
+def committed_digest(data: bytes) -> str:
+    """Return the digest by which a revision was known when it was written, erased or not."""
+    record = record_of(data)
+    return str(record[MARK]) if is_blank(record) else revision_digest(data)
 
 
 def instant(value: str | datetime | None) -> datetime | None:

@@ -1,8 +1,11 @@
-"""Revisions: update, retire, expire. A change adds a revision; the earlier ones stay readable."""
+"""Revisions: update, retire, expire, quarantine.
+
+A change adds a revision; the earlier ones stay readable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cma.orion.audit import Operation
@@ -86,6 +89,25 @@ def sweep(store: Store, *, caller: Caller) -> tuple[str, ...]:
             _add_revision(transition, before, after, Operation.EXPIRE)
             expired.append(before.id)
     return tuple(expired)
+
+
+def quarantine(transition: Transition, cell_ids: Sequence[str]) -> tuple[str, ...]:
+    """Take cells out of service whose source was erased; return those that were in service.
+
+    Each gets a revision of its own; its content stays readable for whoever decides on it.
+    """
+    taken = []
+    for name in cell_ids:
+        (data,) = transition.connection.execute(LATEST, (name,)).fetchone()
+        before = cell_of_record(record_of(data))
+        if before.lifecycle is not Lifecycle.ACTIVE:
+            continue
+        fields = {"lifecycle": Lifecycle.QUARANTINED, "revision": before.revision + 1}
+        after = before.model_copy(update=fields)
+        reason = Reason.SOURCE_ERASED.value
+        _add_revision(transition, before, after, Operation.QUARANTINE, reason=reason)
+        taken.append(name)
+    return tuple(taken)
 
 
 def latest_cell(transition: Transition, cell_id: str, viewer: str) -> Cell:
@@ -204,7 +226,14 @@ def _validated_change(before: Cell, changes: Mapping[str, Any], transition: Tran
     )
 
 
-def _add_revision(transition: Transition, before: Cell, after: Cell, operation: Operation) -> None:
+def _add_revision(
+    transition: Transition,
+    before: Cell,
+    after: Cell,
+    operation: Operation,
+    *,
+    reason: str | None = None,
+) -> None:
     transition.change()
     data = checked_size(canonical_of_checked(record_of_cell(after)))
     transition.connection.execute(
@@ -214,6 +243,7 @@ def _add_revision(transition: Transition, before: Cell, after: Cell, operation: 
     transition.record(
         operation,
         (after.id,),
+        reason=reason,
         before=revision_digest(canonical_of_checked(record_of_cell(before))),
         after=revision_digest(data),
     )

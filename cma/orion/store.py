@@ -27,12 +27,14 @@ import apsw
 from cma.orion.anchor import Anchor, advancing, anchor_path
 from cma.orion.audit import ChainWriter, Operation, Row
 from cma.orion.authority import audit_rows, store_digest
+from cma.orion.cleaning import clean
 from cma.orion.connection import (
     allow_checkpoint,
     connect,
     database_errors,
     use_write_ahead_log,
 )
+from cma.orion.late_reads import blank_late_reads, blanks_among
 from cma.orion.opening import (
     STORE_ACTOR,
     accepted_store,
@@ -244,6 +246,21 @@ class Store:
             with database_errors(self.path), self._transaction(STORE_ACTOR):
                 pass
 
+    def clean(self) -> bool:
+        """Overwrite the bytes of what was erased; tell whether nothing of it is left to do.
+
+        Over a connection of its own, so that no query of this thread is in its way.
+        """
+        self.check_usable()
+        with database_errors(self.path):
+            connection = connect(self.path, vfs=self._vfs)
+            try:
+                use_write_ahead_log(connection, self.path)
+                allow_checkpoint(connection)
+                return clean(connection)
+            finally:
+                connection.close()
+
     def audit_rows(self, *, after: int | None = None) -> Iterator[Row]:
         """Yield the rows of the audit chain behind a number, in order."""
         yield from audit_rows(self.connection, after=after)
@@ -275,7 +292,12 @@ class Store:
                 connection.execute("COMMIT")
                 return
             with advancing(anchor_path(self.path), self.store_id, seq) as move_anchor:
-                connection.execute("COMMIT")
+                try:
+                    connection.execute("COMMIT")
+                except BaseException:  # an interrupt can come when all is committed
+                    if not connection.in_transaction and head_of(connection)[1] == chain.head:
+                        reads = []
+                    raise
                 reads = []
                 move_anchor(Anchor(self.store_id, chain.seq, chain.head))
         except BaseException:
@@ -289,16 +311,18 @@ class Store:
             "INSERT OR IGNORE INTO traces (id, record) VALUES (?, ?)",
             [(read.trace_id, read.trace) for read in reads],
         )
+        blank = blanks_among(transition, reads)
         for read in reads:
             transition.rows.append(
                 transition.chain.seal(
                     Operation.READ.value,
                     (read.trace_id,),
-                    after=read.trace_digest,
+                    after=blank.get(read.trace_id, read.trace_digest),
                     at=read.at,
                     actor=read.actor,
                 )
             )
+        blank_late_reads(transition, [read.trace_id for read in reads])
 
 
 def _close_at_exit(store: weakref.ref[Store]) -> None:

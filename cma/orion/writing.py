@@ -16,6 +16,7 @@ from cma.orion.cells import (
     Cell,
     CellDraft,
     Kind,
+    Lifecycle,
 )
 from cma.orion.records import (
     Record,
@@ -36,7 +37,7 @@ from cma.values.errors import (
     Reason,
     TransitionRejectedError,
 )
-from cma.values.validation import Value, as_invalid_value
+from cma.values.validation import Value, as_invalid_value, nested_too_deep
 
 Item = TypeVar("Item")
 CHUNK = 200
@@ -187,6 +188,30 @@ def _check_sources(transition: Transition, ids: Sequence[str], scope: str, prefi
                 value=name,
                 remedy="name cells that are there",
             )
+        if rests_on_erased(transition, name):
+            raise TransitionRejectedError(
+                Reason.SOURCE_ERASED,
+                "the source was erased, or was derived from what was",
+                field=f"{prefix}derived_from",
+                value=name,
+                remedy="name sources that stand",
+            )
+
+
+def rests_on_erased(transition: Transition, cell_id: str) -> bool:
+    """Tell whether a cell was erased, or derived from one that was, directly or not."""
+    waiting, seen = [cell_id], {cell_id}
+    while waiting:
+        row = transition.connection.execute(LATEST, (waiting.pop(),)).fetchone()
+        if row is None:  # damage, which is found elsewhere
+            continue
+        cell = cell_of_record(record_of(row[0]))
+        if cell.lifecycle is Lifecycle.ERASED:
+            return True
+        new = set(cell.derived_from) - seen
+        seen |= new
+        waiting.extend(new)
+    return False
 
 
 def _inactive(cell_id: str, prefix: str) -> TransitionRejectedError:
@@ -238,6 +263,8 @@ def valid_batch(
             place = start + int(error.errors()[0]["loc"][0])
             invalid.field = f"drafts[{place}]" + (f".{invalid.field}" if invalid.field else "")
         raise invalid from error
+    except RecursionError as error:
+        raise nested_too_deep() from error
 
 
 def _check_direct(draft: CellDraft, scope: str, prefix: str) -> None:

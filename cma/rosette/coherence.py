@@ -28,8 +28,9 @@ from cma.lagoon.candidates import (
     skill_fingerprint,
 )
 from cma.lagoon.claims import ADMISSION
-from cma.lagoon.standing import REJECTION
+from cma.lagoon.standing import REJECTION, admissions_of
 from cma.orion.cells import DERIVED_KINDS, Authority, Cell, Kind, Lifecycle
+from cma.orion.erased import is_blank
 from cma.orion.governed import Filed, Shelf, filed_of, find_record, record_id
 from cma.orion.records import (
     DAMAGES,
@@ -40,8 +41,10 @@ from cma.orion.records import (
     record_of,
 )
 from cma.orion.scopes import GLOBAL, is_visible
+from cma.rosette.blanks import is_blank as is_left_blank
 from cma.rosette.delivered import packet_faults, receipt_faults
 from cma.rosette.delivery import RECEIPT
+from cma.rosette.erasure_faults import admitted_anew, derived_in_service, left_of, lifecycle_of
 from cma.rosette.packets import PACKET
 from cma.trifid.frames import FRAME, EpisodeFrame, frame_of
 from cma.trifid.replaying import REPLAY, complete_replay, evidence_of, replay_identity
@@ -58,6 +61,7 @@ def faults(connection: apsw.Connection) -> Iterator[Fault]:
     Topology goes first: what a record names is there and of its kind.
     """
     yield from _revisions(connection)
+    yield from derived_in_service(connection)
     yield from _links(connection)
     for shelf, kind, check in (
         (Shelf.GOVERNED, FRAME, _frame),
@@ -103,6 +107,10 @@ def _revisions(connection: apsw.Connection) -> Iterator[Fault]:
 def _wrongly_changed(before: Record, after: Record) -> str | None:
     kept = {"approval_id", "created_at", "derived_from", "kind", "observed_at"}
     kept |= {"scope", "source"}
+    if is_blank(before) != is_blank(after):
+        return "only some of its revisions were erased"
+    if is_blank(before):
+        return None
     if before["kind"] != Kind.WORKING:
         kept.add("content")
     if before["kind"] in DERIVED_KINDS:
@@ -127,6 +135,7 @@ def _links(connection: apsw.Connection) -> Iterator[Fault]:
 
 def _frame(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     frame = frame_of(filed)
+    yield from left_of(connection, filed, frame.cells)
     if (filed.subject, filed.scope) != (frame.signature, frame.scope):
         yield "its signature or scope is another"
     seen = list(_witnessed(connection, frame.sources, frame.scope))
@@ -142,6 +151,7 @@ def _frame(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
 
 def _execution(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     execution = execution_of(filed)
+    yield from left_of(connection, filed, execution.cells)
     if (filed.subject, filed.scope) != (execution.fingerprint, execution.scope):
         yield "its fingerprint or scope is another"
     if not execution.sources or None in _witnessed(connection, execution.sources, filed.scope):
@@ -159,7 +169,8 @@ def _witnessed(
             (
                 cell
                 for cell in cells
-                if witness_digest(cell) == source.digest and is_visible(cell.scope, viewer=viewer)
+                if is_visible(cell.scope, viewer=viewer)
+                and (cell.lifecycle is Lifecycle.ERASED or witness_digest(cell) == source.digest)
             ),
             None,
         )
@@ -174,6 +185,10 @@ def _replay(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
 
 def _candidate(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     told = candidate_of(filed)
+    if told.erased:
+        if not is_left_blank(filed):
+            yield "it was erased and is not blank"
+        return
     if told.scope not in (told.held_in, GLOBAL):
         yield "it would live in another scope than its evidence allows"
     semantic = told.kind is Kind.SEMANTIC
@@ -217,6 +232,10 @@ def _expected(connection: apsw.Connection, told: Candidate) -> dict[str, Any]:
 
 def _rejection(_: apsw.Connection, filed: Filed) -> Iterator[str]:
     reason = filed.details["reason"]
+    if filed.erased:
+        if not is_left_blank(filed):
+            yield "it was erased and is not blank"
+        return
     if not isinstance(reason, str) or not reason.strip():
         yield "it does not say why"
 
@@ -231,16 +250,12 @@ def _approval(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
 def _admission(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     told = filed.details
     candidate = _candidate_named(connection, told["candidate"])
-    draft = admitted_draft(candidate, told["approval"])
-    expected = identity_of_draft(draft, candidate.scope, Authority(candidate.authority))
-    # The cell's id is made of all that was approved.
-    if told["cell"] != cell_id(expected) or filed.scope != candidate.scope:
-        yield "its cell is not what was approved"
-    subject, parts = candidate.fingerprint, candidate.metadata
-    if candidate.kind is Kind.SEMANTIC:
-        subject = claim_key(parts["subject"], parts["predicate"])
-    if filed.subject != subject:
-        yield "it is looked up by another claim"
+    if candidate.erased:
+        if lifecycle_of(connection, told["cell"]) != Lifecycle.ERASED:
+            yield "its proposal was erased, and its cell was not"
+    else:
+        yield from _approved(filed, candidate)
+    yield from admitted_anew(connection, filed)
     approval = approval_of(
         _found(connection, Shelf.GOVERNED, APPROVAL, approval_record_id(told["approval"]))
     )
@@ -251,14 +266,30 @@ def _admission(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
         yield "its proposal was rejected"
 
 
+def _approved(filed: Filed, candidate: Candidate) -> Iterator[str]:
+    told = filed.details
+    draft = admitted_draft(candidate, told["approval"])
+    expected = identity_of_draft(draft, candidate.scope, Authority(candidate.authority))
+    # The cell's id is made of all that was approved.
+    if told["cell"] != cell_id(expected) or filed.scope != candidate.scope:
+        yield "its cell is not what was approved"
+    subject, parts = candidate.fingerprint, candidate.metadata
+    if candidate.kind is Kind.SEMANTIC:
+        subject = claim_key(parts["subject"], parts["predicate"])
+    if filed.subject != subject:
+        yield "it is looked up by another claim"
+
+
 def _repeat(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     told = filed.identity
     candidate = _candidate_named(connection, told["candidate"])
-    admission = record_id(ADMISSION, {"fingerprint": candidate.fingerprint})
-    found = find_record(connection, Shelf.GOVERNED, ADMISSION, admission, viewer=None)
-    cell = None if found is None else found.details["cell"]
+    admitted = {each.details["cell"] for each in admissions_of(connection, candidate.fingerprint)}
     named = isinstance(told["approval"], str) and isinstance(filed.details["approver"], str)
-    if not named or told["fingerprint"] != candidate.fingerprint or cell not in filed.refs:
+    if (
+        not named
+        or told["fingerprint"] != candidate.fingerprint
+        or not (admitted & set(filed.refs))
+    ):
         yield "it repeats no admission"
 
 

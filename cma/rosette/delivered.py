@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import apsw
 
 from cma.eagle.decisions import DECISION
-from cma.orion.cells import Cell
+from cma.orion.cells import Cell, Lifecycle
 from cma.orion.governed import Filed, Shelf, find_record
-from cma.orion.records import cell_of_record, record_of, revision_digest
+from cma.orion.records import cell_of_record, committed_digest, record_of
 from cma.orion.scopes import is_visible
+from cma.rosette.blanks import is_blank
 from cma.rosette.delivery import receipt_of
 from cma.rosette.packets import CONFLICT, HIT, PACKET
 from cma.rosette.quoting import render
@@ -23,6 +24,8 @@ from cma.rosette.quoting import render
 def packet_faults(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     """Yield what of a packet on record disagrees with its cells, its budget or its scope."""
     told = filed.identity
+    if filed.erased and not is_blank(filed):
+        yield "it was erased and is not blank"
     used = sum(group["tokens"] for group in told["groups"])
     if used != told["used"] or used > told["budget"]:
         yield "it is over its budget, or counts otherwise"
@@ -40,13 +43,19 @@ def packet_faults(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
             yield "it serves a revision that is not there"
             return
         served.append([cell_of_record(record_of(data)) for data in rows if data is not None])
-    if hashlib.sha256(render(served).encode()).hexdigest() != told["text_sha256"]:
+    gone = any(cell.lifecycle is Lifecycle.ERASED for group in served for cell in group)
+    if gone and not filed.erased:
+        yield "it says more than the erased cell that it served left of it"
+    told_text = hashlib.sha256(render(served).encode()).hexdigest()
+    if not filed.erased and told_text != told["text_sha256"]:
         yield "its text is not that of its cells"
 
 
 def receipt_faults(connection: apsw.Connection, filed: Filed) -> Iterator[str]:
     """Yield what of a receipt disagrees with its packet, or with its own record."""
     told = receipt_of(filed)
+    if filed.erased and not is_blank(filed):
+        yield "it was erased and is not blank"
     found = find_record(connection, Shelf.ATTENDANT, PACKET, told.packet, viewer=None)
     if found is None:
         yield "its packet is not there"
@@ -69,4 +78,4 @@ def _revision(connection: apsw.Connection, name: str, revision: int, sealed: str
     row = connection.execute(
         "SELECT record FROM cells WHERE id = ? AND revision = ?", (name, revision)
     ).fetchone()
-    return None if row is None or revision_digest(row[0]) != sealed else bytes(row[0])
+    return None if row is None or committed_digest(row[0]) != sealed else bytes(row[0])

@@ -12,7 +12,12 @@ from cma.orion.audit import AuditRecord
 from cma.orion.cells import DERIVED_KINDS, Cell
 from cma.orion.explanation import ExplainedHit, Explanation, explain_recall, records_of
 from cma.orion.governed import Shelf, filed_of, record_digest
-from cma.orion.records import cell_of_record, record_of, revision_digest
+from cma.orion.records import (
+    cell_of_record,
+    committed_digest,
+    record_of,
+    revision_digest,
+)
 from cma.orion.scopes import is_visible
 from cma.orion.store import Store
 from cma.orion.traces import RecallTrace
@@ -142,7 +147,8 @@ def _served(store: Store, name: str, revision: int, digest: str, *, viewer: str)
     history = records_of(store, name)
     agrees = (
         row is not None
-        and revision_digest(row[0]) == digest
+        and committed_digest(row[0]) == digest
+        and revision_digest(row[0]) in {record.after for record in history}
         and digest in {record.after for record in history}
     )
     if cell is not None and not is_visible(cell.scope, viewer=viewer):

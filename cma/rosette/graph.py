@@ -105,6 +105,7 @@ def graph_view(store: Store, *, viewer: str) -> GraphView:
         frames = [
             frame_of(filed)
             for filed in records_of_kind(connection, Shelf.GOVERNED, FRAME, scopes=scopes)
+            if not filed.erased
         ]
         schemas = [cell for cell in _schemas(connection, scopes) if cell.is_active(at)]
         rests: list[_Needs] = [(frame.id, frame.cells) for frame in frames]

@@ -9,7 +9,7 @@ from datetime import datetime
 import apsw
 
 from cma.eagle.decisions import DECISION, Decision, Handling, decision_of
-from cma.orion.cells import Cell
+from cma.orion.cells import Cell, Lifecycle
 from cma.orion.governed import Shelf, records_about
 from cma.orion.links import LinkKind
 from cma.orion.scopes import visible_scopes
@@ -52,6 +52,8 @@ def components(
                 continue
             cell = visible_cell(connection, name, viewer)
             if cell is None or not (include_inactive or cell.is_active(at)):
+                continue
+            if cell.lifecycle is Lifecycle.ERASED:
                 continue
             cells[name] = cell
             for link_id, source, target in connection.execute(

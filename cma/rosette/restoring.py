@@ -23,6 +23,7 @@ from cma.orion.audit import ChainWriter, Operation, audit_record
 from cma.orion.authority import store_digest
 from cma.orion.cells import Caller, Cell, CellDraft, Lifecycle, WorkingMetadata
 from cma.orion.connection import database_errors
+from cma.orion.erased import MARK, blank_cell, blank_trace, is_blank
 from cma.orion.governed import filed_of, record_id
 from cma.orion.links import link_of_record, record_of_link
 from cma.orion.opening import AUDIT_INSERT, publish_store, store_path
@@ -57,7 +58,7 @@ from cma.values.errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from cma.values.identity import canonical, canonical_of_checked, identifier
+from cma.values.identity import canonical, canonical_of_checked, identifier, is_identifier
 from cma.values.validation import Value
 
 CHUNK = 500
@@ -277,12 +278,18 @@ def _row(
         refs: list[tuple[str, str, str]] = []
         revision, row = 1, tuple[Any, ...]()
         if kind == "trace":
-            key: tuple[Any, ...] = (identifier("trace", data),)
-            if trace_of_record(record).id != key[0]:
+            key: tuple[Any, ...] = (record.get(MARK, identifier("trace", data)),)
+            if trace_of_record(record).id != key[0] or not isinstance(key[0], str):
                 raise ValueError("not the trace of a recall")
+            if MARK in record and record != blank_trace(record, key[0]):
+                raise ValueError("an erased trace is blank")
             return kind, key, (*key, data), refs
         if kind == "cell":
+            if is_blank(record):
+                return _blank_row(record, data)
             found = Cell.model_validate(cell_of_record(record))
+            if found.lifecycle is Lifecycle.ERASED:
+                raise ValueError("an erased cell bears a mark")
             revision = _number(found.revision)
             identity = {field: record[field] for field in IDENTIFYING_FIELDS}
             name = cell_id(identity) if revision == 1 else found.id
@@ -301,7 +308,8 @@ def _row(
         else:
             filed = filed_of(data)
             whole = {**asdict(filed), "refs": list(filed.refs)}
-            name = record_id(filed.kind, filed.identity)
+            # What was erased left no content to make the id of: the chain alone tells of it.
+            name = filed.id if filed.erased else record_id(filed.kind, filed.identity)
             row = (filed.id, filed.kind, filed.scope, filed.subject, data)
             refs = [(target, filed.kind, filed.id) for target in filed.refs]
         if canonical_of_checked(whole) != data:
@@ -313,6 +321,20 @@ def _row(
     if name != row[0]:
         raise rejected(Reason.SNAPSHOT_IDENTITY, "the id is not that of the content", number)
     return kind, (name, revision), row, refs
+
+
+def _blank_row(
+    record: dict[str, Any], data: bytes
+) -> tuple[str, tuple[Any, ...], tuple[Any, ...], list[tuple[str, str, str]]]:
+    """Return what `_row` returns, of a revision that was erased."""
+    left = cell_of_record(record)
+    checked_scope(left.scope)
+    whole = {**record_of_cell(left), MARK: record[MARK]}
+    blank = record == blank_cell(record, record[MARK]) and is_identifier("cell", left.id)
+    if not blank or canonical_of_checked(whole) != data:
+        raise ValueError("an erased cell is blank")
+    key = (left.id, _number(left.revision))
+    return "cell", key, (*key, left.scope, left.lifecycle.value, due(left.expires_at), data), []
 
 
 def _check_kind(cell: Cell) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from cma.orion.agreement import check_agreement
+from cma.orion.analysis import ANALYSERS
 from cma.orion.audit import Operation, audit_record
 from cma.orion.authority import store_digest
 from cma.orion.cells import Caller
@@ -22,7 +23,7 @@ from cma.orion.store import Store
 from cma.rosette.snapshot_form import FORMAT, TYPES, VERSION, envelope_line, record_lines
 from cma.rosette.topology import check_topology
 from cma.values.clock import utc_text
-from cma.values.errors import InvalidValueError, Reason, StoreUnavailableError
+from cma.values.errors import CmaError, InvalidValueError, Reason, StoreUnavailableError
 from cma.values.validation import Value
 
 
@@ -100,9 +101,12 @@ def write_snapshot(
     try:
         with store.transition(caller.name) as transition:
             transition.record(Operation.SNAPSHOT, (), detail=digest)
-    except BaseException:  # what is not on record was not taken
-        with suppress(OSError):
-            place.unlink()
+    except CmaError as error:
+        # What is not on record was not taken. After a failure of the disk the record may be there
+        # all the same, and a file without its record is better than a record without its file.
+        if error.reason is not Reason.STORE_IO:
+            with suppress(OSError):
+                place.unlink()
         raise
     return SnapshotReceipt(
         file=place.name.encode(errors="backslashreplace").decode(),
@@ -129,7 +133,8 @@ def check_folder(place: Path) -> None:
 
 def _check_name(place: Path) -> None:
     """Refuse a name that belongs to a store beside it: opening that store would remove the file."""
-    for end in ("-journal", "-wal", "-shm", ".head"):
+    kept = [f".index-{analyser}" for analyser in ANALYSERS]
+    for end in ("-journal", "-wal", "-shm", ".head", *kept):
         if place.name.endswith(end) and place.with_name(place.name.removesuffix(end)).exists():
             raise InvalidValueError(
                 Reason.FIELD_INVALID,

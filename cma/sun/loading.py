@@ -69,7 +69,8 @@ def checkpoint(
 ) -> FrozenRuntime:
     """Return a runtime from a local folder, or else from the model hub by its id.
 
-    Every weight must be in the checkpoint. The folder's place is not kept, only its name. Raises
+    Every weight must be in the checkpoint, as safetensors; no code that lies beside the weights is
+    run. The folder's place is not kept, only its name. Raises
     ModelRefusedError (`model-not-found`) where there is none and none can be fetched, or where
     it lacks weights.
     """
@@ -77,7 +78,12 @@ def checkpoint(
     local = Path(source).is_dir()
     try:
         model, found = _AUTO.from_pretrained(
-            source, dtype=chosen, local_files_only=local, output_loading_info=True
+            source,
+            dtype=chosen,
+            local_files_only=local,
+            use_safetensors=True,  # other formats unpickle, which runs code of the file's own
+            trust_remote_code=False,
+            output_loading_info=True,
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelRefusedError(

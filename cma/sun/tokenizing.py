@@ -72,7 +72,9 @@ class CheckpointTokenizer:
             # Without this, transformers makes up an empty vocabulary for a folder that has none.
             if offline and not any(Path(place).glob("tokenizer*")):
                 raise ValueError("no tokenizer files")
-            self._inner: Any = AutoTokenizer.from_pretrained(place, local_files_only=offline)
+            self._inner: Any = AutoTokenizer.from_pretrained(
+                place, local_files_only=offline, trust_remote_code=False
+            )
         except (OSError, ValueError) as error:
             raise ModelRefusedError(
                 Reason.MODEL_NOT_FOUND,

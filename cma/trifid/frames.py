@@ -38,7 +38,10 @@ class FrameDraft(Value):
 
 
 class EpisodeFrame(Value):
-    """A bound episode (paper: Trifid). It organises evidence and is no fact."""
+    """A bound episode (paper: Trifid). It organises evidence and is no fact.
+
+    erased: what it said was erased with one of its sources; sources and times are left.
+    """
 
     id: str
     scene: str
@@ -53,6 +56,7 @@ class EpisodeFrame(Value):
     scope: str
     signature: str
     at: datetime
+    erased: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -82,7 +86,7 @@ def frame_of(filed: Filed) -> EpisodeFrame:
     """Return the frame that a filed record holds."""
     told = filed.identity
     return EpisodeFrame(
-        id=record_id(FRAME, told),
+        id=filed.id if filed.erased else record_id(FRAME, told),
         scene=told["scene"],
         sources=tuple(Source(cell=cell, digest=seen) for cell, seen in told["sources"]),
         entities=tuple(told["entities"]),
@@ -93,13 +97,16 @@ def frame_of(filed: Filed) -> EpisodeFrame:
         start=datetime.fromisoformat(told["start"]),
         end=datetime.fromisoformat(told["end"]),
         scope=told["scope"],
-        signature=signature_of(
+        signature=filed.subject or ""
+        if filed.erased
+        else signature_of(
             entities=told["entities"],
             goals=told["goals"],
             actions=told["actions"],
             outcome=told["outcome"],
         ),
         at=filed.at,
+        erased=filed.erased,
     )
 
 

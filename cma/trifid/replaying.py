@@ -29,13 +29,15 @@ REPLAY = "replay"
 REPLAY_DOMAIN = "cma:replay-evidence:1"
 PRESENT, MISSING, ALTERED = "present", "missing", "altered"
 INACTIVE, OUT_OF_ORDER, FOREIGN = "inactive", "out_of_order", "foreign"
+ERASED = "erased"
 
 
 class ReplayStep(Value):
     """One source in a replay.
 
     expected and seen: digests of what was witnessed, at binding and now (none where it is gone).
-    state: present, missing, altered, inactive, out_of_order, or foreign (in no frame's place).
+    state: present, missing, altered, erased, inactive, out_of_order, or foreign (in no frame's
+    place).
     """
 
     cell: str
@@ -105,6 +107,8 @@ def replayed(
         seen = None if cell is None else witness_digest(cell)
         if cell is None or (sequence is not None and source.cell not in order):
             state = MISSING
+        elif cell.lifecycle.value == ERASED:
+            seen, state = None, ERASED
         elif seen != source.digest:
             state = ALTERED
         elif cell.lifecycle != "active":

@@ -139,6 +139,17 @@ def validated(make: Callable[[], Model]) -> Model:
         return make()
     except ValidationError as error:
         raise as_invalid_value(error) from error
+    except RecursionError as error:
+        raise nested_too_deep() from error
+
+
+def nested_too_deep() -> InvalidValueError:
+    """Return our error for a value so deeply nested that it cannot even be shown."""
+    return InvalidValueError(
+        Reason.FIELD_INVALID,
+        "a value is nested too deep to be looked at",
+        remedy="give plain values: text, numbers, lists and mappings of a few levels",
+    )
 
 
 def as_invalid_value(error: ValidationError, *, skip: int = 0) -> InvalidValueError:

@@ -52,7 +52,7 @@ def read_locomo(path: Path) -> tuple[tuple[Conversation, ...], tuple[EvidencePro
             conversation, odd = read_conversation(sample)
             conversations.append(conversation)
             problems.extend(odd)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{path.name} is not a LoCoMo file ({type(error).__name__}: {error}); "
             "take data/locomo10.json of the repository snap-research/locomo"

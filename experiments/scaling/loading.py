@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from cma.orion import pruning
 from experiments.failures import ExperimentError
 from experiments.runs import ROOT
 from experiments.scaling.engines import ENGINES, opened
@@ -54,9 +55,11 @@ def main(arguments: Sequence[str]) -> int:
     engine, folder, question = arguments
     with tempfile.TemporaryDirectory() as temporary:
         ENGINES[engine].build(Path(temporary), FEW)
+        usual, pruning.LARGE = pruning.LARGE, 0  # what is compiled is compiled here
         with opened(engine, Path(temporary)) as small:
             for ask in small.asks.values():
                 ask(FEW[0])
+        pruning.LARGE = usual
     before = _resident()
     started = perf_counter()
     with opened(engine, Path(folder)) as whole:

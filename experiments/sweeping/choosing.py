@@ -17,8 +17,8 @@ from experiments.bootstrap import Floats
 from experiments.sweeping.designs import Space, lexical_alone
 from experiments.sweeping.features import Features
 from experiments.sweeping.lines import lines
-from experiments.sweeping.objectives import Objective, settled
-from experiments.sweeping.ranks import in_blocks, ranks
+from experiments.sweeping.objectives import Aim, Objective, settled
+from experiments.sweeping.ranks import in_blocks
 
 ROUNDS_LIMIT = 30
 STARTS = 2
@@ -36,19 +36,18 @@ class Choice:
 def sums(
     features: Features,
     weights: Floats,
-    objective: Objective,
+    aim: Aim,
     *,
     threads: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Floats:
     """Return the objective's sum over each fold (rows) under each setting."""
-    blocks = in_blocks(
-        features,
-        weights,
-        lambda found: objective.sums(features, found),
-        threads=threads,
-        advance=advance,
-    )
+
+    def summed(block: Floats) -> Floats:
+        values = aim.measured(features, block)
+        return np.asarray(np.add.reduceat(values, features.fold_starts[:-1], axis=0))
+
+    blocks = in_blocks(weights, summed, threads=threads, advance=advance)
     return np.concatenate(list(blocks), axis=1)
 
 
@@ -105,9 +104,14 @@ def ascended(
     """
     kept = counted(features, without)
     best = Choice(start, _mean(features, start, objective, kept))
+    searched: dict[int, bytes] = {}
     for _ in range(ROUNDS_LIMIT):
         before = best.value
         for part in asked.varied:
+            others = np.delete(best.weights, part).tobytes()
+            if searched.get(part) == others:  # the same line once more has nothing better
+                continue
+            searched[part] = others
             best = _along(features, best, part, objective, asked, kept)
         if best.value <= before:
             break
@@ -125,7 +129,8 @@ def _along(
     span = (asked.low, asked.high)
     found = [each.best() for each in lines(features, best.weights, part, span, objective, kept)]
     tried = [value for value, mean in filter(None, found) if mean > best.value]
-    if asked.low <= 0.0 <= asked.high:  # an edge of its own: a part that is left out
+    # An edge of its own: a part that is left out.
+    if asked.low <= 0.0 <= asked.high and best.weights[part] != 0.0:
         tried.append(0.0)
     for value in tried:
         weights = best.weights.copy()
@@ -139,7 +144,7 @@ def _along(
 def _mean(
     features: Features, weights: Floats, objective: Objective, kept: NDArray[np.bool_]
 ) -> float:
-    values = objective.values(features, ranks(features, weights[np.newaxis]))[kept, 0]
+    values = objective.measured(features, weights[np.newaxis])[kept, 0]
     return float(settled(values.mean()))
 
 
@@ -148,12 +153,11 @@ def named(weights: Floats) -> dict[str, float]:
     return dict(zip(EVERY_PART, weights.tolist(), strict=True))
 
 
-def held_out(features: Features, choices: Sequence[Choice], objective: Objective) -> Floats:
+def held_out(features: Features, choices: Sequence[Choice], aim: Aim) -> Floats:
     """Return each question's value under the setting chosen without its fold."""
     found = np.empty(len(features.questions))
     edges = features.fold_starts
     for place, choice in enumerate(choices):
         own = slice(edges[place], edges[place + 1])
-        value = objective.values(features, ranks(features, choice.weights[np.newaxis]))
-        found[own] = value[own, 0]
+        found[own] = aim.measured(features, choice.weights[np.newaxis])[own, 0]
     return found

@@ -1,8 +1,10 @@
 """Line search: the exact value of an objective along one coefficient.
 
 With the others held, each score is a line in the coefficient, so that the order of two candidates
-changes only where their lines cross. All crossings with an evidence turn, sorted, give the
-objective as a step function; nothing is sampled.
+changes only where their lines cross. The crossings with an evidence turn, sorted, give the
+objective as a step function; nothing is sampled. Kept are those that can matter: from some rank on
+a turn gains nothing, so of what overtakes it only the first few count, and of what falls behind it
+only the last few.
 """
 
 from __future__ import annotations
@@ -88,13 +90,14 @@ def _line(
     others[part] = (span[0] + span[1]) / 2
     doors = opened(others)
     others[part] = 0.0
-    base = np.zeros(len(features.parts))
-    for place in np.flatnonzero(others):
-        base += others[place] * features.parts[:, place]
+    used = np.flatnonzero(others)
     places, changes, start = _steps(
-        base,
-        np.ascontiguousarray(features.parts[:, part]),
-        (features.reach & doors) != 0,
+        features.parts,
+        others[used],
+        used,
+        part,
+        features.reach,
+        doors,
         features.starts,
         features.evidence,
         features.evidence_starts,
@@ -133,10 +136,28 @@ def _value(
 
 
 @numba.njit(nogil=True, cache=True)
+def _kept(nearest: Floats, count: int, crossing: float) -> int:
+    """Put a crossing among the least ones, which stay in order; return how many there are."""
+    if count == len(nearest):
+        if crossing >= nearest[count - 1]:
+            return count
+        count -= 1
+    at = count
+    while at > 0 and nearest[at - 1] > crossing:
+        nearest[at] = nearest[at - 1]
+        at -= 1
+    nearest[at] = crossing
+    return count + 1
+
+
+@numba.njit(nogil=True, cache=True)
 def _steps(
-    base: Floats,
-    slope: Floats,
-    present: NDArray[np.bool_],
+    parts: Floats,
+    others: Floats,
+    used: NDArray[np.int64],
+    part: int,
+    reach: NDArray[np.int32],
+    doors: int,
     starts: NDArray[np.int64],
     evidence: NDArray[np.int64],
     evidence_starts: NDArray[np.int64],
@@ -149,14 +170,17 @@ def _steps(
     high: float,
 ) -> tuple[Floats, Floats, float]:
     """Return where the sum over questions changes, by how much, and its value just after `low`."""
-    most, room, widest = 0, 0, 1
+    wide, widest, turns = 1, 1, 0
     for q in range(len(counted)):
-        wanted = evidence_starts[q + 1] - evidence_starts[q]
-        widest = max(widest, wanted)
-        most = max(most, wanted * (starts[q + 1] - starts[q]))
-        room += wanted * (starts[q + 1] - starts[q])
-    places, changes, used = np.empty(room), np.empty(room), 0
+        wide = max(wide, starts[q + 1] - starts[q])
+        widest = max(widest, evidence_starts[q + 1] - evidence_starts[q])
+        turns += evidence_starts[q + 1] - evidence_starts[q]
+    top = len(gains) - 1  # from this rank on, a turn gains nothing
+    places, changes, used_up = np.empty(2 * top * turns), np.empty(2 * top * turns), 0
+    most = 2 * top * widest
     at, whose, step = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    base, slope, place_of = np.empty(wide), np.empty(wide), np.empty(wide, np.int64)
+    rises, falls = np.empty(top), np.empty(top)
     own = np.empty(widest, np.int64)
     whole = 0.0
     for q in range(len(counted)):
@@ -164,30 +188,48 @@ def _steps(
             continue
         first, count = evidence_starts[q], evidence_starts[q + 1] - evidence_starts[q]
         worth = worths[first : first + count]
+        size = 0
+        for c in range(starts[q], starts[q + 1]):
+            if reach[c] & doors == 0:
+                continue
+            score = 0.0
+            for p in range(len(used)):
+                score += others[p] * parts[c, used[p]]
+            base[size], slope[size], place_of[size] = score, parts[c, part], c
+            size += 1
         met = 0
         for e in range(count):
-            place = evidence[first + e]
-            if place < 0 or not present[place]:
-                own[e] = NEVER
+            own[e] = NEVER
+            mine = np.searchsorted(place_of[:size], evidence[first + e])
+            if mine == size or place_of[mine] != evidence[first + e]:
                 continue
-            own[e] = 0
-            for c in range(starts[q], starts[q + 1]):
-                if c == place or not present[c]:
-                    continue
-                rise = slope[c] - slope[place]
-                lead = base[c] - base[place]
+            above, rising, falling = 0, 0, 0
+            for c in range(size):
+                rise = slope[c] - slope[mine]
+                lead = base[c] - base[mine]
                 if rise == 0.0:
-                    own[e] += lead > 0.0 or (lead == 0.0 and c < place)
+                    above += lead > 0.0 or (lead == 0.0 and c < mine)
                     continue
                 crossing = -lead / rise
                 # Above before the crossing if it falls, after it if it rises.
-                if (rise > 0.0 and crossing <= low) or (rise < 0.0 and crossing > low):
-                    own[e] += 1
-                if low < crossing < high:
-                    at[met] = crossing
-                    whose[met] = e
-                    step[met] = 1 if rise > 0.0 else -1
-                    met += 1
+                if rise > 0.0:
+                    if crossing <= low:
+                        above += 1
+                    elif crossing < high:
+                        rising = _kept(rises, rising, crossing)
+                elif crossing >= high:
+                    above += 1
+                elif crossing > low:
+                    falling = _kept(falls, falling, -crossing)
+            own[e] = above + falling
+            if above >= top:
+                continue  # out of reach all along
+            for i in range(rising):
+                at[met], whose[met], step[met] = rises[i], e, 1
+                met += 1
+            for i in range(falling):
+                at[met], whose[met], step[met] = -falls[i], e, -1
+                met += 1
         value = _value(own, worth, gains, greatest, norms[q])
         whole += value
         order = np.argsort(at[:met])
@@ -198,8 +240,8 @@ def _steps(
                 continue
             after = _value(own, worth, gains, greatest, norms[q])
             if after != value:
-                places[used] = at[event]
-                changes[used] = after - value
-                used += 1
+                places[used_up] = at[event]
+                changes[used_up] = after - value
+                used_up += 1
                 value = after
-    return places[:used].copy(), changes[:used].copy(), whole
+    return places[:used_up].copy(), changes[:used_up].copy(), whole

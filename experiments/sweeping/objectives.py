@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,22 @@ from numpy.typing import NDArray
 from experiments.bootstrap import Floats
 from experiments.evaluation import METRICS
 from experiments.sweeping.features import Features
-from experiments.sweeping.ranks import Ranks
+from experiments.sweeping.ranks import Ranks, ranks
 
 _NDCG_CUTOFF = 10
 SETTLED = 12
 """Decimals to which means are compared: summing in another order makes no better setting."""
+
+
+class Aim(Protocol):
+    """What settings are compared by: a number for every question."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    def measured(self, features: Features, weights: Floats) -> Floats:
+        """Return the value of each question (rows) under each coefficient vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +62,17 @@ class Objective:
             ideal[question] = (grades * self.gains[: len(grades)]).sum()
         return ideal
 
-    def values(self, features: Features, ranks: Ranks) -> Floats:
-        """Return the value of each question (rows) under each coefficient vector."""
-        gains = self.gains[np.minimum(ranks, len(self.gains) - 1)]
+    def values(self, features: Features, found: Ranks) -> Floats:
+        """Return the value of each question (rows) under each column of ranks."""
+        gains = self.gains[np.minimum(found, len(self.gains) - 1)]
         gains = gains * self.worths(features)[:, np.newaxis]
         join = np.maximum if self.greatest else np.add
         joined = join.reduceat(gains, features.evidence_starts[:-1], axis=0)
         return np.asarray(joined / self.norms(features)[:, np.newaxis])
 
-    def sums(self, features: Features, ranks: Ranks) -> Floats:
-        """Return the sum over the questions of each fold (rows)."""
-        values = self.values(features, ranks)
-        return np.asarray(np.add.reduceat(values, features.fold_starts[:-1], axis=0))
+    def measured(self, features: Features, weights: Floats) -> Floats:
+        """Return the value of each question (rows) under each coefficient vector."""
+        return self.values(features, ranks(features, weights))
 
 
 def objective(name: str, limit: int) -> Objective:

@@ -32,7 +32,8 @@ def ranks(features: Features, weights: Floats) -> Ranks:
     used = np.flatnonzero(weights.any(axis=0))  # adding a zero changes no score
     used = used if len(used) else np.zeros(1, np.int64)
     found = np.zeros((len(features.evidence), len(weights)), np.int32)
-    _count(
+    count = _count if len(weights) > 1 else _count_one
+    count(
         features.parts,
         features.reach,
         features.starts,
@@ -47,21 +48,20 @@ def ranks(features: Features, weights: Floats) -> Ranks:
 
 
 def in_blocks(
-    features: Features,
     weights: Floats,
-    work: Callable[[Ranks], Found],
+    work: Callable[[Floats], Found],
     *,
     threads: int,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Found]:
-    """Yield what `work` makes of the ranks of each block of coefficient vectors, in their order.
+    """Yield what `work` makes of each block of coefficient vectors, in their order.
 
     threads: how many blocks at once (0: one for each processor); results do not depend on it.
     """
     blocks = [weights[first : first + BLOCK] for first in range(0, len(weights), BLOCK)]
     workers = min(threads or os.cpu_count() or 1, max(len(blocks), 1))
     with ThreadPoolExecutor(workers) as pool:
-        made = pool.map(lambda block: work(ranks(features, block)), blocks)
+        made = pool.map(work, blocks)
         for block, found in zip(blocks, made, strict=True):
             advance(len(block))
             yield found
@@ -136,3 +136,41 @@ def _count(
             for s in range(size):
                 if place < 0 or reach[place] & doors[s] == 0:
                     out[e, s] = NEVER
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_one(
+    parts: Floats,
+    reach: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    evidence: NDArray[np.int64],
+    evidence_starts: NDArray[np.int64],
+    columns: Floats,
+    used: NDArray[np.int64],
+    doors: NDArray[np.int32],
+    out: Ranks,
+) -> None:
+    """The same for one setting: a question's scores side by side, not a candidate's."""
+    weights, door = columns[:, 0].copy(), doors[0]
+    most = 1
+    for q in range(len(starts) - 1):
+        most = max(most, starts[q + 1] - starts[q])
+    score = np.empty(most)
+    for q in range(len(starts) - 1):
+        start, size = starts[q], starts[q + 1] - starts[q]
+        for c in range(size):
+            own = weights[0] * parts[start + c, used[0]]
+            for p in range(1, len(used)):
+                own += weights[p] * parts[start + c, used[p]]
+            score[c] = own if reach[start + c] & door != 0 else -np.inf
+        for e in range(evidence_starts[q], evidence_starts[q + 1]):
+            place = evidence[e]
+            if place < 0 or reach[place] & door == 0:
+                out[e, 0] = NEVER
+                continue
+            mine, count = score[place - start], 0
+            for c in range(place - start):
+                count += score[c] >= mine
+            for c in range(place - start + 1, size):
+                count += score[c] > mine
+            out[e, 0] = count

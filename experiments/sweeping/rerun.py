@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from cma import CmaError, Coefficients, Reason, Retrieval
+from cma import CmaError, Coefficients, Memory, Reason, Retrieval
+from cma.orion.traces import Recollection
 from experiments.bootstrap import Floats
 from experiments.engines import retrieval
 from experiments.failures import ExperimentError
@@ -33,17 +34,21 @@ def recalled(
         settings = [setting(weights_of(key), how) for key, _ in asked]
         started = perf_counter()
         for (key, text), own in zip(asked, settings, strict=True):
-            try:
-                found = ingested.memory.recall(text, limit=limit, retrieval=own)
-            except CmaError as error:
-                if error.reason is not Reason.QUERY_EMPTY:
-                    raise
-                rankings[key] = []
-            else:
-                rankings[key] = [hit.cell.id for hit in found.hits]
+            found = answered(ingested.memory, text, limit, own)
+            rankings[key] = [hit.cell.id for hit in found.hits] if found else []
         seconds += perf_counter() - started
         advance(len(asked))
     return rankings, seconds
+
+
+def answered(memory: Memory, text: str, limit: int, how: Retrieval) -> Recollection | None:
+    """Return a recall; None for a question of nothing but stop words, which finds nothing."""
+    try:
+        return memory.recall(text, limit=limit, retrieval=how)
+    except CmaError as error:
+        if error.reason is not Reason.QUERY_EMPTY:
+            raise
+        return None
 
 
 def always(weights: Floats) -> Callable[[str], Floats]:

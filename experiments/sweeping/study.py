@@ -23,11 +23,12 @@ from experiments.progress import progress
 from experiments.result import Result
 from experiments.settings import Settings
 from experiments.sweeping import tables
+from experiments.sweeping.budget import NAME, BudgetRecall, budget_recall
 from experiments.sweeping.choosing import Choice, best_by_lines, best_of_design, sums
 from experiments.sweeping.designs import Space, design, lexical_alone, space
 from experiments.sweeping.features import Features, Held, How, gather
-from experiments.sweeping.objectives import Objective, objective
-from experiments.sweeping.ranks import ranks
+from experiments.sweeping.objectives import Aim, Objective, objective
+from experiments.sweeping.packets import check_packets, packets
 from experiments.sweeping.rerun import Rankings, always, check_equal, recalled
 
 TUNED, IN_SAMPLE = "tuned", "tuned_in_sample"
@@ -39,7 +40,7 @@ class Swept:
     """What a sweep found: its settings, their sums, and the choices made from them."""
 
     features: Features
-    objective: Objective
+    objective: Aim
     space: Space
     constant: tuple[str, ...]
     """Parts that were asked for and tell no two candidates apart."""
@@ -48,6 +49,8 @@ class Swept:
     optimum: Choice
     chosen: tuple[Choice, ...]
     """For each fold, by the questions of the others."""
+    limit: int
+    """Cells that are recalled for a question wherever settings are run again."""
 
     def weights_for(self, key: str) -> Floats:
         """Return the setting that was chosen without a question's own fold."""
@@ -72,26 +75,31 @@ def run(settings: Settings, corpus: Corpus) -> Result:
     report = Comparison(settings, corpus, "published", lambda question: question.evidence)
     around = any(name in CONTEXT_PARTS for name in asked.parts)
     how = How(asked.analyser, asked.lexical, asked.half_life_seconds, around)
-    limit = settings.evaluation.limit
     with ingested_all(corpus) as held:
         swept, seconds = sweep(settings, held, report, how)
         optimum, folds = swept.optimum.weights, _of_folds(swept)
         count = 2 + asked.sample
         with progress("the same through recall", corpus.question_count * count, "recalls") as step:
-            tuned = _rerun(swept, held, folds, how, limit, step)
-            in_sample = _rerun(swept, held, always(optimum), how, limit, step)
-            speed = _speed(swept, held, how, limit, asked.sample, seconds, step)
-        others = _others(settings, held, how, limit)
+            tuned = _rerun(swept, held, folds, how, step)
+            in_sample = _rerun(swept, held, always(optimum), how, step)
+            speed = _speed(swept, held, how, asked.sample, seconds, step)
+        others = _others(settings, held, how, swept.limit)
     turns = {cell: turn for _, each in held for cell, turn in each.turn_of_cell.items()}
-    rankings = {
-        row: {key: [turns[cell] for cell in cells] for key, cells in found.items()}
-        for row, found in [
+    cells = dict(
+        [
             (_row(TUNED, asked.analyser), tuned),
             (_row(IN_SAMPLE, asked.analyser), in_sample),
             *others,
         ]
+    )
+    looked_at = settings.evaluation.limit
+    rankings = {
+        row: {key: [turns[cell] for cell in own[:looked_at]] for key, own in found.items()}
+        for row, found in cells.items()
     }
-    return tables.result(settings, corpus, report, swept, rankings, speed)
+    aim = swept.objective
+    filled = packets(cells, turns, aim) if isinstance(aim, BudgetRecall) else None
+    return tables.result(settings, corpus, report, swept, rankings, speed, filled)
 
 
 @contextmanager
@@ -114,33 +122,56 @@ def sweep(
         started = perf_counter()
         features = gather(held, report.evidence, how, advance)
         seconds = perf_counter() - started
-    aim = objective(asked.objective, settings.evaluation.limit)
+    limit = settings.evaluation.limit
+    aim: Objective | BudgetRecall
+    if asked.objective == NAME:
+        aim = budget_recall(held, features, budget=asked.budget, hits=asked.hits)
+        limit = aim.hits
+    else:
+        aim = objective(asked.objective, limit)
     varying = features.varying()
     within = space([name for name in asked.parts if name in varying], asked.low, asked.high)
     weights = design(asked.design, within, asked.points, settings.seed)
-    ranks(features, weights[:1])  # compiled outside the clock: once for a machine, then kept
+    aim.measured(features, weights[:1])  # compiled outside the clock: once for a machine, then kept
     with progress(f"sweep of {asked.design}", len(weights), "settings") as advance:
         started = perf_counter()
         found = sums(features, weights, aim, threads=asked.threads, advance=advance)
         seconds += perf_counter() - started
     folds: list[int | None] = [None, *range(len(features.fold_starts) - 1)]
     if asked.design == "line_search" and within.varied:
-        workers = min(asked.threads or os.cpu_count() or 1, len(folds))
-        with (
-            progress("line searches", len(folds), "choices") as advance,
-            ThreadPoolExecutor(workers) as pool,
-        ):
-            choices = []
-            for choice in pool.map(
-                lambda fold: best_by_lines(features, weights, found, aim, within, fold), folds
-            ):
-                choices.append(choice)
-                advance(1)
+        if not isinstance(aim, Objective):
+            raise TypeError(f"{aim.name} has no line search")  # `coefficient_sweep.check` says so
+        choices = _by_lines(features, weights, found, aim, within, folds, asked.threads)
     else:
         choices = [best_of_design(features, weights, found, fold) for fold in folds]
     constant = tuple(name for name in asked.parts if name not in varying)
-    swept = Swept(features, aim, within, constant, weights, found, choices[0], tuple(choices[1:]))
-    return swept, seconds
+    first, *others = choices
+    return Swept(
+        features, aim, within, constant, weights, found, first, tuple(others), limit
+    ), seconds
+
+
+def _by_lines(
+    features: Features,
+    weights: Floats,
+    totals: Floats,
+    aim: Objective,
+    within: Space,
+    folds: Sequence[int | None],
+    threads: int,
+) -> list[Choice]:
+    workers = min(threads or os.cpu_count() or 1, len(folds))
+    choices = []
+    with (
+        progress("line searches", len(folds), "choices") as advance,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        for choice in pool.map(
+            lambda fold: best_by_lines(features, weights, totals, aim, within, fold), folds
+        ):
+            choices.append(choice)
+            advance(1)
+    return choices
 
 
 def _of_folds(swept: Swept) -> Callable[[str], Floats]:
@@ -154,11 +185,13 @@ def _rerun(
     held: Sequence[Held],
     weights_of: Callable[[str], Floats],
     how: How,
-    limit: int,
     advance: Callable[[int], None],
 ) -> Rankings:
-    found, _ = recalled(held, weights_of, how, limit, advance)
-    check_equal(swept.features, weights_of, found, limit)
+    if isinstance(swept.objective, BudgetRecall):
+        found = check_packets(swept.features, held, weights_of, how, swept.objective, advance)
+    else:
+        found, _ = recalled(held, weights_of, how, swept.limit, advance)
+    check_equal(swept.features, weights_of, found, swept.limit)
     return found
 
 
@@ -166,7 +199,6 @@ def _speed(
     swept: Swept,
     held: Sequence[Held],
     how: How,
-    limit: int,
     sample: int,
     seconds: float,
     advance: Callable[[int], None],
@@ -175,8 +207,8 @@ def _speed(
     places = np.unique(np.linspace(0, len(swept.weights) - 1, sample).astype(np.int64))
     taken = []
     for weights in swept.weights[places]:
-        found, each = recalled(held, always(weights), how, limit, advance)
-        check_equal(swept.features, always(weights), found, limit)
+        found, each = recalled(held, always(weights), how, swept.limit, advance)
+        check_equal(swept.features, always(weights), found, swept.limit)
         taken.append(each)
     return Speed(len(swept.weights), seconds, float(np.mean(taken))) if taken else None
 

@@ -19,8 +19,9 @@ from experiments.settings import Settings
 from experiments.sweeping.choosing import held_out, means, named, sums
 from experiments.sweeping.designs import lexical_alone, rounded
 from experiments.sweeping.lines import lines
-from experiments.sweeping.objectives import objective
-from experiments.sweeping.ranks import ranks
+from experiments.sweeping.notes import notes
+from experiments.sweeping.objectives import Objective, objective
+from experiments.sweeping.packets import PEER, Packets
 
 if TYPE_CHECKING:
     from experiments.sweeping.study import Speed, Swept
@@ -41,19 +42,27 @@ def result(
     swept: Swept,
     rankings: Mapping[Row, Mapping[str, list[str]]],
     speed: Speed | None,
+    packets: Packets | None = None,
 ) -> Result:
     """Return everything of a sweep in the form that is written."""
     judged = [Judged(row, report.judge.values(found)) for row, found in rankings.items()]
     compared, differences = report.recall(judged), report.differences(judged)
+    if packets is not None:
+        compared += packets.recall(report, corpus.name, "published")
+        differences += packets.differences(report, corpus.name, "published")
     if corpus.corrected_labels:
         corrected = Comparison(settings, corpus, "corrected", lambda each: each.corrected)
         again = [Judged(row, corrected.judge.values(found)) for row, found in rankings.items()]
         compared += corrected.recall(again)
         differences += corrected.differences(again)
+        if packets is not None:
+            compared += packets.recall(corrected, corpus.name, "corrected")
+            differences += packets.differences(corrected, corpus.name, "corrected")
+    peer = _peer(report, swept, judged, packets)
     curves = _one_at_a_time(swept)
     made: dict[str, Rows] = {
         "sweep": _best(settings, swept),
-        "folds": _folds(corpus, swept, judged),
+        "folds": _folds(corpus, swept, peer),
         "one_at_a_time": curves,
         "ablation": _ablation(report, swept),
         "surface": _surface(swept, curves),
@@ -63,7 +72,11 @@ def result(
         "differences": differences,
     }
     prefix = "" if corpus.name == "locomo" else f"{corpus.name}."
-    figures = _figures(corpus.name, report, judged) | {
+    figures = _figures(corpus.name, report, judged)
+    if packets is not None and peer is not None:
+        tuned = packets.values(report)[judged[0].row]
+        figures |= _beside(f"{corpus.name}.{swept.objective.name}", report, tuned, peer)
+    figures |= {
         f"{prefix}sweep.settings": Figure(
             len(swept.weights), "coefficient settings", len(swept.features.questions)
         )
@@ -80,7 +93,7 @@ def result(
         figures=figures,
         tables={name: pd.DataFrame(lines) for name, lines in made.items() if lines},
         data=corpus.records,
-        notes=(*corpus.notes, report.note(), *_notes(settings, corpus, swept)),
+        notes=(*corpus.notes, report.note(), *notes(settings, corpus, swept)),
         measured=measured,
     )
 
@@ -91,10 +104,10 @@ def _best(settings: Settings, swept: Swept) -> Rows:
     order = np.argsort(-found, kind="stable")[:BEST]
     best = swept.weights[order]
     columns = {}
-    for name in dict.fromkeys([swept.objective.name, *METRICS]):
-        aim = objective(name, settings.evaluation.limit)
+    others = [objective(name, settings.evaluation.limit) for name in METRICS]
+    for aim in (swept.objective, *(each for each in others if each.name != swept.objective.name)):
         own = sums(swept.features, best, aim, threads=settings.sweep.threads)
-        columns[name] = means(swept.features, own, None)
+        columns[aim.name] = means(swept.features, own, None)
     return [
         {"place": place + 1, "setting": int(setting)}
         | named(swept.weights[setting])
@@ -103,16 +116,14 @@ def _best(settings: Settings, swept: Swept) -> Rows:
     ]
 
 
-def _folds(corpus: Corpus, swept: Swept, judged: list[Judged]) -> Rows:
+def _folds(corpus: Corpus, swept: Swept, peer: Floats | None) -> Rows:
     """Return for each fold what was chosen without it, and what that is worth on it."""
     features, aim = swept.features, swept.objective
-    place = METRICS.index(aim.name)
-    peer = best_of(judged, engine="bm25s", metric=aim.name)
     own = {
         "held_out": held_out(features, swept.chosen, aim),
         "optimum": _values(swept, swept.optimum.weights),
         "lexical_alone": _values(swept, lexical_alone()),
-        **({"bm25": peer.values[:, place]} if peer is not None else {}),
+        **({"bm25": peer} if peer is not None else {}),
     }
     edges = features.fold_starts.tolist()
     found: Rows = []
@@ -193,6 +204,8 @@ def _surface(swept: Swept, curves: Rows) -> Rows:
 
 def _flatness(swept: Swept) -> Rows:
     """Return how far each coefficient can go alone before the objective falls by so much."""
+    if not isinstance(swept.objective, Objective):
+        return []  # exact along ranks alone
     features, best = swept.features, swept.optimum
     counted = np.ones(len(features.questions), np.bool_)
     span = (swept.space.low, swept.space.high)
@@ -224,18 +237,32 @@ def _near(swept: Swept) -> Rows:
 
 
 def _figures(data: str, report: Comparison, judged: list[Judged]) -> dict[str, Figure]:
-    found = {}
+    found: dict[str, Figure] = {}
     for metric in HEADLINES:
         key, place = f"{data}.{metric.replace('@', '')}", METRICS.index(metric)
-        tuned = judged[0].values[:, place]
-        peer = best_of(judged, engine="bm25s", metric=metric)
-        if peer is None:
-            continue
-        gain = tuned - peer.values[:, place]
-        own, gap = _bootstrap(report).intervals(np.column_stack([tuned, gain]))
-        found[f"{key}.tuned"] = _figure(own, len(tuned), float(peer.values[:, place].mean()))
-        found[f"{key}.tuned_minus_bm25"] = _figure(gap, len(tuned))
+        peer = best_of(judged, engine=PEER, metric=metric)
+        if peer is not None:
+            found |= _beside(key, report, judged[0].values[:, place], peer.values[:, place])
     return found
+
+
+def _beside(key: str, report: Comparison, tuned: Floats, peer: Floats) -> dict[str, Figure]:
+    own, gap = _bootstrap(report).intervals(np.column_stack([tuned, tuned - peer]))
+    return {
+        f"{key}.tuned": _figure(own, len(tuned), float(peer.mean())),
+        f"{key}.tuned_minus_bm25": _figure(gap, len(tuned)),
+    }
+
+
+def _peer(
+    report: Comparison, swept: Swept, judged: list[Judged], packets: Packets | None
+) -> Floats | None:
+    """Return the objective's values of the peer's best row."""
+    if packets is not None:
+        rival = packets.peer(report)
+        return None if rival is None else rival[1]
+    best = best_of(judged, engine=PEER, metric=swept.objective.name)
+    return None if best is None else best.values[:, METRICS.index(swept.objective.name)]
 
 
 def _figure(found: Interval, n: int, control: float | None = None) -> Figure:
@@ -247,46 +274,8 @@ def _bootstrap(report: Comparison) -> Bootstrap:
 
 
 def _values(swept: Swept, weights: Floats) -> Floats:
-    found = ranks(swept.features, weights[np.newaxis])
-    return swept.objective.values(swept.features, found)[:, 0]
+    return swept.objective.measured(swept.features, weights[np.newaxis])[:, 0]
 
 
 def _means(swept: Swept, weights: Floats) -> Floats:
     return means(swept.features, sums(swept.features, weights, swept.objective, threads=0), None)
-
-
-def _told(swept: Swept) -> str:
-    return ", ".join(EVERY_PART[part] for part in swept.space.varied)
-
-
-def _notes(settings: Settings, corpus: Corpus, swept: Swept) -> list[str]:
-    asked, judged = settings.sweep, settings.evaluation
-    fold = "conversation" if len(corpus.conversations) > 1 else "tenth of the questions"
-    return [
-        (
-            f"{len(swept.weights):,} settings ({asked.design}) of "
-            f"{_told(swept) or 'nothing'} beside lexical: "
-            f"{asked.lexical}, {asked.analyser} analyser, half-life "
-            f"{asked.half_life_seconds:g} s. The lexical coefficient is 1, the others lie from "
-            f"{asked.low:g} to {asked.high:g}"
-            + (", but on the simplex, where all sum to 1." if asked.design == "simplex" else ".")
-        ),
-        *(
-            [f"Left at 0, since no two candidates differ in it: {', '.join(swept.constant)}."]
-            if swept.constant
-            else []
-        ),
-        (
-            f"tuned: each {fold} is recalled with the setting that was chosen on the others. "
-            "tuned in sample: the setting chosen on all questions, which it flatters. Design, "
-            "parts, analyser and lexical function were not chosen inside the folds."
-        ),
-        (
-            "Both, and the sampled settings, were run again through the audited Memory.recall: "
-            f"the first {judged.limit} cells of every question are the same, in the same order."
-        ),
-        (
-            f"Intervals: {judged.confidence:.0%} percentile bootstrap over questions, "
-            f"{judged.resamples:,} resamples, shared by all rows."
-        ),
-    ]

@@ -8,8 +8,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cma import CellDraft, CmaError, FixedClock, Memory
+from cma import Caller, CellDraft, CmaError, FixedClock, Memory
 from cma.orion import anchor as anchor_module
+from cma.orion import cleaning as cleaning_module
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -90,31 +91,22 @@ def killed_at(path: str, point: str) -> None:
     _write(memory, "in flight")
 
 
-def nursery() -> None:
-    """Fork a writer for each path on standard input; each prints what was acknowledged."""
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _write_until_killed(line.strip())
-        print(f"pid {child}", flush=True)
-        os.waitpid(child, 0)
-        print("ended", flush=True)
-
-
-def _write_until_killed(path: str) -> None:
-    memory = Memory.open(path)
-    view = memory.within("session:a")
-    previous = None
-    for number in range(100_000):
-        cell_id = _write(view, f"cell {number}")
-        os.write(1, f"cell {cell_id}\n".encode())
-        if previous is not None:
-            link = view.link("temporal", previous, cell_id)
-            os.write(1, f"link {link.id} {cell_id}\n".encode())
-        view.update(cell_id, confidence=0.5)
-        os.write(1, f"revision {cell_id}\n".encode())
-        previous = cell_id
-    os._exit(0)
+def killed_erasing(path: str, point: str) -> None:
+    """Write a cell that says `quagmire`, print its id, and die inside its erasure."""
+    _wait()
+    memory = Memory.open(path, caller=Caller(name="child", authority="user"))
+    print(cell_id := _write(memory, "quagmire"), flush=True)
+    memory.recall("quagmire")
+    memory.store.flush_reads()
+    if point == "anchor":
+        anchor_module.write_anchor = _die
+    elif point == "COMMIT":
+        memory.store.connection.exec_trace = lambda _cursor, sql, _values: (
+            (_die() if sql == "COMMIT" else None) or True
+        )
+    else:
+        setattr(cleaning_module, point, _die)
+    memory.erase(cell_id, reason="person-request")
 
 
 def forked(path: str) -> None:
@@ -160,7 +152,7 @@ JOBS = {
     "begin": begin,
     "fixed": fixed_bytes,
     "killed": killed_at,
-    "nursery": nursery,
+    "killed-erasing": killed_erasing,
     "forked": forked,
 }
 

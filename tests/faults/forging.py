@@ -74,7 +74,9 @@ def forged(source: Path, target: Path, lie: Callable[[list[Line]], None]) -> Non
             (
                 each["type"],
                 each["record"]["seq"] if each["type"] == "audit" else 0,
-                each["record"].get("id") or identifier("trace", canonical(each["record"])),
+                each["record"].get("id")
+                or each["record"].get("erased")  # the id of a trace that was erased
+                or identifier("trace", canonical(each["record"])),
                 each["record"].get("revision", 1),
             )
             if each["type"] != "audit"

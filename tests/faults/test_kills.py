@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-import random
+import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cma import CmaError, Memory
+from experiments.crashing import killing, script
+from experiments.crashing.calls import Fate
+from experiments.crashing.judging import Verdict, left
+from experiments.crashing.nursery import Order
+from experiments.crashing.scratch import scratch
+from experiments.failures import ExperimentError
 from tests.faults.injection import child, copied
 
-CYCLES = int(os.environ.get("CMA_KILL_CYCLES", "20"))
+CYCLES = int(os.environ.get("CMA_KILL_CYCLES", "6"))
 
 
 @pytest.mark.parametrize(
@@ -47,55 +50,83 @@ def test_killed_at_a_named_point_the_store_is_whole(
         assert memory.verify().cells == 4 + in_flight
 
 
-@pytest.fixture
-def nursery() -> Iterator[subprocess.Popen[str]]:
-    """A process that forks writers, so that each need not start an interpreter."""
-    process = child("nursery")
-    yield process
-    process.communicate(timeout=30)
+@pytest.mark.parametrize("synchronous", ["FULL", "OFF"])
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(synchronous: str) -> None:
+    """A kill leaves what the system was given: without a single sync nothing is lost either."""
+    with scratch() as place:
+        (place / "clean").mkdir()
+        reference = script.reference(place / "clean")
+        with killing.nursery(place / "nursery") as process:
+            tally = killing.cycles(
+                process,
+                reference,
+                place,
+                count=CYCLES,
+                seed="11",
+                synchronous=synchronous,
+                advance=lambda _: None,
+            )
+    assert {verdict for _, verdict in tally.verdicts} == {Verdict.WHOLE}
+    assert tally.verdicts.total() == CYCLES
+    assert len(tally.verdicts) > 1
 
 
-def test_killed_at_any_moment_nothing_acknowledged_is_lost(
-    nursery: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    chosen = random.Random(11)
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
-    total = 0
-    for cycle in range(CYCLES):
-        path = tmp_path / f"cycle-{cycle % 4}.cma"  # a store is killed several times over
-        nursery.stdin.write(f"{path}\n")
-        nursery.stdin.flush()
-        pid, acknowledged = 0, []
-        while not pid or not acknowledged:
-            kind, *names = nursery.stdout.readline().split()
-            if kind == "pid":
-                pid = int(names[0])
-            else:
-                acknowledged.append((kind, *names))
-        time.sleep(chosen.random() * 0.03)
-        os.kill(pid, signal.SIGKILL)
-        for line in nursery.stdout:
-            if line.strip() == "ended":
-                break
-            kind, *names = line.split()
-            acknowledged.append((kind, *names))
-        total += len(acknowledged)
-        _is_whole(path, acknowledged)
-    assert total >= CYCLES
+def test_a_writer_that_fails_of_itself_is_no_kill() -> None:
+    with scratch() as place, killing.nursery(place / "nursery") as process:
+        order = Order(str(place / "no such folder"), 0, dies_at=1000)
+        with pytest.raises(ExperimentError, match="a writer failed: StoreRefusedError"):
+            killing.life(process, order, 0)
 
 
-def _is_whole(path: Path, acknowledged: list[tuple[str, ...]]) -> None:
-    with Memory.open(path) as memory:
-        view = memory.within("session:a")
-        assert memory.verify().tail_pinned
-        for kind, *names in acknowledged:
-            if kind == "cell":
-                assert view.get(names[0]).id == names[0]
-            elif kind == "revision":
-                assert view.get(names[0], revision=2).confidence == 0.5
-            else:
-                assert names[0] in [link.id for link in view.links_of(names[1])]
+@pytest.mark.parametrize("fate", [Fate.KILL, Fate.TEAR])
+def test_killed_at_each_call_of_one_step_it_is_done_or_not(fate: Fate) -> None:
+    """Goes through the calls one after another, until the writer outlives the step."""
+    with scratch() as place:
+        (place / "clean").mkdir()
+        reference = script.reference(place / "clean")
+        admit = reference.place("admit") - 1
+        (place / "before").mkdir()
+        script.play(place / "before", {}, end=admit)
+        states = []
+        with killing.nursery(place / "nursery") as process:
+            for call in range(1, 60, 2):
+                folder = place / str(call)
+                shutil.copytree(place / "before", folder)
+                order = Order(str(folder), admit, dies_at=call, fate=fate.value)
+                done = killing.life(process, order, 0)
+                found = left(folder, reference, done, done + 1)
+                assert found.verdict is Verdict.WHOLE, (call, found)
+                states.append(found.place)
+                if done > admit:
+                    break
+    assert set(states) >= {admit, admit + 1}
+    assert states == sorted(states)
+
+
+def test_another_process_goes_on_where_a_writer_was_killed() -> None:
+    """It held the store open all the while, and shares the memory that the writer wrote to."""
+    with scratch() as place:
+        (place / "clean").mkdir()
+        reference = script.reference(place / "clean")
+        admit = reference.place("admit") - 1
+        (place / "before").mkdir()
+        script.play(place / "before", {}, end=admit)
+        seen = set()
+        with killing.nursery(place / "nursery") as process:
+            for call in range(1, 40, 3):
+                folder = place / str(call)
+                shutil.copytree(place / "before", folder)
+                with script.opened(folder, admit) as beside:
+                    assert script.state_of(beside) == reference.states[admit]
+                    order = Order(str(folder), admit, dies_at=call, fate=Fate.TEAR.value)
+                    done = killing.life(process, order, 0)
+                    found = script.state_of(beside)
+                    assert found in reference.states[done : done + 2], call
+                    seen.add(found == reference.states[admit])
+                    if found == reference.states[admit]:
+                        reference.steps[admit].run(beside, dict(reference.known), folder)
+                        assert script.state_of(beside) == reference.states[admit + 1]
+        assert seen == {True, False}
 
 
 def test_a_store_killed_while_it_began_can_begin_again(path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from cma import CmaError, Reason
 from cma.memory import Memory
 from tests.faults.injection import ROOT, files_of
-from tests.faults.rejections import governed_rows, memory_rows, store_rows
+from tests.faults.rejections import erasure_rows, governed_rows, memory_rows, store_rows
 from tests.faults.rejections.row import Row, attempt
 from tests.faults.rejections.world import Seen, World, opened, prepare, seen
 
@@ -30,7 +30,7 @@ def _source(*folders: str) -> str:
     )
 
 
-ROWS = [*memory_rows.ROWS, *governed_rows.ROWS, *store_rows.ROWS]
+ROWS = [*memory_rows.ROWS, *governed_rows.ROWS, *store_rows.ROWS, *erasure_rows.ROWS]
 # Sun looks into models and holds no store: its codes are raised beside memory, never in it.
 # test_what_has_no_row_is_raised_by_sun_alone keeps this list honest.
 SUN = {reason for reason in Reason if f"Reason.{reason.name}" in _source("cma/sun")}
@@ -39,11 +39,11 @@ NEVER = SUN - {row.reason for row in ROWS}
 NEEDS_A_MODEL = {"PACKET_EMPTY": "tests/unit/test_deliver_to_model.py"}
 # Every way that changes memory or hands something out; each is refused somewhere in the table.
 ENTRY_POINTS = {
-    "acting_as", "admit", "approve", "approve_many", "bind", "decide", "deliver", "execute",
-    "explain", "frame", "get", "grant", "graph", "link", "link_many", "links_of", "open", "packet",
-    "proposal", "proposals", "propose", "propose_skill", "recall", "regenerate", "reject",
-    "reject_many", "replay", "restore", "snapshot", "sweep", "traverse", "update", "verify",
-    "within", "write", "write_many",
+    "acting_as", "admit", "approve", "approve_many", "bind", "decide", "deliver", "erase",
+    "execute", "explain", "frame", "get", "grant", "graph", "keep_index", "link", "link_many",
+    "links_of", "open", "packet", "proposal", "proposals", "propose", "propose_skill", "recall", "regenerate",
+    "reject", "reject_many", "replay", "restore", "snapshot", "sweep", "traverse", "update",
+    "verify", "within", "write", "write_many",
 }  # fmt: skip
 # Without an input that could be wrong, and refused only with the store itself.
 PLAIN = {"close", "conflicts", "decisions", "digest", "failures", "frames", "generation"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -46,13 +47,14 @@ def write_run(
             writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(lines)
+    settings = {"data": {"name": data_set}} if data_set else {}
     config = f"experiment: {experiment}\n" + (f"data:\n  name: {data_set}\n" if data_set else "")
     (folder / "config.yaml").write_text(config)
     result = {
         "format": "cma.result/1",
         "experiment": experiment,
         "run_id": run_id,
-        "config_hash": "cd" * 32,
+        "config_hash": digest_of({"experiment": experiment} | settings),
         "source_digest": source_digest,
         "seed": 7,
         "status": status,
@@ -66,6 +68,12 @@ def write_run(
     described = {"finished_at": finished, "seconds": 1.5, "device": "cpu", "python": "3.11.2"}
     (folder / "machine.json").write_text(json.dumps(described | dict(machine or {})))
     return folder
+
+
+def digest_of(content: Any) -> str:
+    """Return the SHA-256 by which runs and settings are told apart."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_tally(root: Path, *, failed: Iterable[str] = (), **options: Any) -> Path:

@@ -10,6 +10,7 @@ import pytest
 from reproductions.claims import load_claims
 from reproductions.inputs import CorruptInputError
 
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "configs" / "experiment"
 WHOLE = """\
 format: cma.claims/1
 source: a paper
@@ -84,3 +85,23 @@ def test_an_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     entry = WHOLE.split("claims:\n")[1]
     with pytest.raises(CorruptInputError, match="forty occurs twice"):
         load(tmp_path, WHOLE + entry)
+
+
+def test_every_number_has_a_unit_and_every_measured_claim_its_field() -> None:
+    for claim in load_claims().claims:
+        if isinstance(claim.value, int | float):
+            assert claim.unit, claim.id
+        if claim.judge != "not_comparable":
+            assert claim.contracts or (claim.experiment and (claim.figures or claim.holds)), (
+                claim.id
+            )
+        if claim.experiment:
+            assert (EXPERIMENTS / f"{claim.experiment}.yaml").is_file(), claim.id
+        assert claim.judge != "not_comparable" or claim.why, claim.id
+
+
+def test_the_three_figures_of_the_artifact_tree_are_claimed() -> None:
+    claims = [claim for claim in load_claims().claims if claim.experiment == "stage150"]
+    keys = {key for claim in claims for key in (*claim.figures, *claim.holds)}
+    assert keys == {"stage150.files", "stage150.gates_passed", "stage150.disclosures"}
+    assert {claim.value for claim in claims} >= {153, 7, 0}

@@ -23,8 +23,10 @@ from experiments.evaluation import METRICS, Judge
 from experiments.failures import ExperimentError, UsageError
 from experiments.overrides import composed
 from experiments.result import Result
+from experiments.rungs import Packing
 from experiments.settings import Settings
 from experiments.sweeping import study
+from experiments.sweeping.budget import BudgetRecall, budget_recall
 from experiments.sweeping.choosing import (
     ascended,
     best_by_lines,
@@ -37,7 +39,8 @@ from experiments.sweeping.choosing import (
 from experiments.sweeping.designs import DESIGNS, design, lexical_alone, space
 from experiments.sweeping.features import SUPPORTS, Features, Held, How
 from experiments.sweeping.lines import lines
-from experiments.sweeping.objectives import objective
+from experiments.sweeping.objectives import Objective, objective
+from experiments.sweeping.packets import check_packets
 from experiments.sweeping.ranks import BLOCK, NEVER, ranks
 from experiments.sweeping.rerun import always, check_equal, recalled
 from reports.__main__ import main
@@ -130,7 +133,10 @@ def test_ranks_are_those_of_sorting_and_ties_go_by_id(levels: int) -> None:
     size = len(EVERY_PART)
     weights = rng.integers(-2, 4, (30, size)) / 2.0
     weights = np.vstack([weights, lexical_alone(), np.zeros(size), rng.random((5, size)) - 0.3])
-    assert (ranks(features, weights) == brute_ranks(features, weights)).all()
+    expected = brute_ranks(features, weights)
+    assert (ranks(features, weights) == expected).all()
+    for place in range(len(weights)):  # one setting alone is counted another way
+        assert (ranks(features, weights[place : place + 1])[:, 0] == expected[:, place]).all()
 
 
 @pytest.mark.parametrize("used", [[0], [4], [0, 5], [0, 3, 4], [1, 2, 3, 4], [0, 1, 6, 9, 12]])
@@ -255,6 +261,20 @@ def test_a_line_is_what_a_fine_grid_finds(name: str, part: str) -> None:
     assert top[1] >= expected.max() - 1e-9
     tried[0, at] = top[0]
     assert aim.values(features, ranks(features, tried[:1]))[kept].mean() == pytest.approx(top[1])
+
+
+@pytest.mark.parametrize("gains", [[1.0, 0.0], [1.0, 0.5, 0.25, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0]])
+def test_only_the_first_to_overtake_and_the_last_to_fall_behind_matter(gains: list[float]) -> None:
+    features, at = made(19, levels=1000), EVERY_PART.index("recency")
+    aim = Objective("recall", np.array(gains), greatest=False)
+    weights = vector(1.0, 0.5, 0.4, reply=0.3)
+    [line] = lines(features, weights, at, (-1.0, 2.0), aim, counted(features, None))
+    tried = np.tile(weights, (1499, 1))
+    tried[:, at] = np.linspace(-1.0, 2.0, 1501)[1:-1] + 1e-7
+    expected = aim.measured(features, tried).mean(axis=0)
+    own = line.values[np.searchsorted(line.edges, tried[:, at]) - 1]
+    assert np.allclose(own, expected, atol=1e-9)
+    assert len(line.values) > 10
 
 
 def test_equal_scores_on_a_line_go_by_id() -> None:
@@ -552,6 +572,171 @@ def test_a_design_of_too_few_points_is_refused() -> None:
         coefficient_sweep.check(composed([*asked, f"sweep.points={points + 1}"]))
 
 
+# ---- Evidence within a budget
+
+
+def costly(features: Features, seed: int, *, budget: int, hits: int) -> BudgetRecall:
+    """The objective over records of a few sizes by chance."""
+    costs = np.random.default_rng(seed).choice([3, 5, 8, 30], len(features.cells))
+    return BudgetRecall(budget, hits, Packing("packet", 2, {}), costs)
+
+
+def packed_share(features: Features, question: int, own: np.ndarray, aim: BudgetRecall) -> float:
+    """The oracle: sort, go down the first `hits` cells, take whatever still fits."""
+    left, taken = aim.budget - aim.packing.overhead, []
+    for place in sorted_places(features, question, own)[: aim.hits]:
+        if aim.costs[place] <= left:
+            left -= aim.costs[place]
+            taken.append(place)
+    some = slice(*features.evidence_starts[question : question + 2])
+    wanted = features.evidence[some].tolist()
+    return sum(place in taken for place in wanted) / len(wanted)
+
+
+@pytest.mark.parametrize(("budget", "hits"), [(2, 20), (9, 20), (20, 20), (40, 4), (90, 25)])
+@pytest.mark.parametrize("levels", [1, 2, 4, 1000])
+def test_what_fits_is_what_packing_in_order_lets_in(levels: int, budget: int, hits: int) -> None:
+    features = made(levels, levels=levels)
+    aim = costly(features, budget, budget=budget, hits=hits)
+    rng = np.random.default_rng(5)
+    size = len(EVERY_PART)
+    weights = rng.integers(-2, 4, (12, size)) / 2.0
+    weights = np.vstack([weights, lexical_alone(), np.zeros(size), rng.random((3, size)) - 0.3])
+    expected = [
+        [packed_share(features, question, own, aim) for own in weights]
+        for question in range(len(features.questions))
+    ]
+    assert np.allclose(aim.measured(features, weights), expected, atol=0.0)
+    if budget == 2 or levels == 1:  # no room, no candidates
+        assert not np.any(expected)
+    else:
+        assert np.any(expected)
+
+
+def test_what_fits_does_not_depend_on_threads_and_is_chosen_by_folds() -> None:
+    features = made(18, levels=1000)
+    aim = costly(features, 1, budget=25, hits=20)
+    weights = design("sobol", space(["link", "recency"], 0.0, 1.0), BLOCK + 9, 1)
+    found = sums(features, weights, aim, threads=1)
+    assert (found == sums(features, weights, aim, threads=3)).all()
+    choices = [best_of_design(features, weights, found, fold) for fold in range(4)]
+    own = held_out(features, choices, aim)
+    for question in range(40):
+        expected = packed_share(features, question, choices[question // 10].weights, aim)
+        assert own[question] == expected
+
+
+@pytest.mark.parametrize("budget", [150, 400])
+def test_what_fits_is_what_memory_puts_into_the_packet(
+    settings: Settings, corpus: Corpus, held: list[Held], budget: int
+) -> None:
+    report = Comparison(settings, corpus, "published", lambda question: question.evidence)
+    features = study.gather(held, report.evidence, HOW, lambda _: None)
+    aim = budget_recall(held, features, budget=budget, hits=25)
+    own = always(vector(1.0, 0.0, 0.0, 0.01, 0.7))
+    found = check_packets(features, held, own, HOW, aim)
+    assert check_equal(features, own, found, 25) == len(report.evidence)
+    value = aim.measured(features, own("")[np.newaxis]).mean()
+    assert 0.0 < value < 1.0
+    dearest = aim.costs + np.where(aim.costs == aim.costs.min(), budget, 0)
+    heavier = {cell: tokens + 1 for cell, tokens in aim.packing.costs.items()}
+    for wrong in (
+        replace(aim, costs=dearest),  # what the sweep counts with
+        replace(aim, packing=replace(aim.packing, costs=heavier)),  # what names the cells
+    ):
+        with pytest.raises(ExperimentError, match=r"Memory\.packet serves otherwise"):
+            check_packets(features, held, own, HOW, wrong)
+
+
+def test_conflict_links_are_refused(corpus: Corpus) -> None:
+    with study.ingested_all(replace(corpus, conversations=corpus.conversations[:1])) as held:
+        [one, other] = list(held[0].ingested.turn_of_cell)[:2]
+        held[0].ingested.memory.link("conflict", one, other)
+        with pytest.raises(ExperimentError, match=f"{corpus.conversations[0].id}.*conflict links"):
+            budget_recall(held, made(1), budget=100, hits=20)
+
+
+BUDGET = [
+    *SMALL,
+    "sweep.objective=budget_recall",
+    "sweep.design=sobol",
+    "sweep.points=50",
+    "sweep.budget=200",
+    "sweep.hits=25",
+    "sweep.sample=0",
+    "evaluation.analysers=[english]",
+]
+
+
+@pytest.fixture(scope="module")
+def budgeted(corpus: Corpus) -> Result:
+    asked = composed(BUDGET)
+    coefficient_sweep.check(asked)
+    return coefficient_sweep.run(asked, corpus)
+
+
+def test_tables_hold_the_objective_within_a_budget(corpus: Corpus, budgeted: Result) -> None:
+    tables = budgeted.tables
+    rows = tables["recall"]
+    rows = rows[(rows["metric"] == "budget_recall") & (rows["category"] == "all")]
+    own = rows.set_index("scorer")["value"]
+    assert list(own.index) == ["tuned", "tuned_in_sample", "idf_overlap", "hand_set", "bm25"]
+    assert own["tuned_in_sample"] >= own["idf_overlap"]
+    figure = budgeted.figures["generated.budget_recall.tuned"]
+    assert (figure.value, figure.control) == pytest.approx((own["tuned"], own["bm25"]))
+    assert figure.interval is not None
+    assert figure.interval[0] < figure.value < figure.interval[1]
+    gap = budgeted.figures["generated.budget_recall.tuned_minus_bm25"]
+    assert gap.value == pytest.approx(own["tuned"] - own["bm25"])
+    last = tables["folds"].iloc[-1]
+    assert last["fold"] == "all"
+    assert last["objective"] == "budget_recall"
+    assert last["held_out"] == pytest.approx(own["tuned"])
+    assert last["optimum"] == pytest.approx(last["chosen_at"])
+    assert last["optimum"] == pytest.approx(own["tuned_in_sample"])
+    assert last["lexical_alone"] == pytest.approx(own["idf_overlap"])
+    assert last["bm25"] == pytest.approx(own["bm25"])
+    best = tables["sweep"]["budget_recall"]
+    assert len(best) == 50
+    assert best.iloc[0] == pytest.approx(last["optimum"])
+    assert (best.diff().dropna() <= 0).all()
+    assert "recall@10" in tables["sweep"]
+    for name in ("one_at_a_time", "ablation", "near"):
+        assert set(tables[name]["objective"]) == {"budget_recall"}
+    assert len(tables["surface"]) == 31 * 31
+    assert "flatness" not in tables
+    assert any("no exact line along a coefficient" in note for note in budgeted.notes)
+    gaps = tables["differences"]
+    gaps = gaps[(gaps["metric"] == "budget_recall") & (gaps["category"] == "all")]
+    assert gaps.set_index("scorer")["value"]["tuned"] == pytest.approx(gap.value)
+
+
+def test_a_sweep_that_a_packet_contradicts_reports_nothing(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cheaper(*given: object, **asked: object) -> BudgetRecall:
+        found = budget_recall(*given, **asked)  # type: ignore[arg-type]
+        return replace(found, costs=found.costs // 2)
+
+    monkeypatch.setattr(study, "budget_recall", cheaper)
+    with pytest.raises(ExperimentError, match=r"Memory\.packet serves otherwise"):
+        coefficient_sweep.run(composed([*BUDGET, "sweep.points=20"]), corpus)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("sweep.design=line_search", "has no line search"),
+        ("sweep.budget=0", "sweep.budget=0"),
+        ("sweep.hits=19", "sweep.hits=19"),
+        ("sweep.hits=10000", "sweep.hits=10000"),
+    ],
+)
+def test_settings_that_fill_no_packet_are_refused(override: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        coefficient_sweep.check(composed([*BUDGET, override]))
+
+
 def test_a_run_keeps_its_seconds_in_machine_json_and_the_page_shows_them(tmp_path: Path) -> None:
     runs, out = tmp_path / "runs", tmp_path / "out"
     outcome = running.run(composed([*SMALL, f"paths.runs={runs}"]))
@@ -574,6 +759,23 @@ def test_a_run_keeps_its_seconds_in_machine_json_and_the_page_shows_them(tmp_pat
         "coefficient-sweep-generated-curves",
         "coefficient-sweep-generated-surface",
     }
+
+
+def test_the_page_tells_of_evidence_in_a_packet(tmp_path: Path) -> None:
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    asked = [*BUDGET, "sweep.points=20", "evaluation.resamples=50", f"paths.runs={runs}"]
+    outcome = running.run(composed(asked))
+    assert main(["--runs", str(runs), "--out", str(out)]) == 0
+    figures = json.loads((out / "figures.json").read_text())
+    assert figures["generated.budget_recall.tuned"]["run"] == outcome.place.name
+    page = (out / "index.html").read_text()
+    assert "of the evidence turns in a packet of 200 tokens" in page
+    assert "Each left out in turn: budget_recall" in page
+    assert "best in the packet first" in page
+    with (out / "tables" / "coefficient-sweep-generated-compared-published.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert "tuned" in rows[0]["Scorer"]
+    assert not (out / "tables" / "coefficient-sweep-generated-flatness.csv").exists()
 
 
 def test_a_sweep_without_its_tables_is_named(

@@ -204,8 +204,8 @@ def test_the_page_nests_the_steps_and_marks_each(tmp_path: Path) -> None:
     outline.feed(page)
     assert [depth for depth, _ in outline.lines] == [1, 1, 2, 3]
     receipt, _, _, cell = (text for _, text in outline.lines)
-    assert receipt == "✓ verified receipt to <b>model audit record 9 receipt-1"
-    assert cell == "✕ not verified episodic one audit records 2, 3 cell-1"
+    assert receipt == "1 ✓ verified receipt to <b>model audit record 9 receipt-1"
+    assert cell == "2/1/1 ✕ not verified episodic one audit records 2, 3 cell-1"
     assert "<b>model" not in page
     telling_part = page.split('class="telling"')[1].split("</div>")[0]
     assert telling_part.count('class="verdict good"') == 3

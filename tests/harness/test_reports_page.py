@@ -127,6 +127,34 @@ def test_every_table_and_plot_lies_beside_the_page(whole: tuple[Path, Page, str]
     assert len(plots) == 6
     svg = (out / "plots" / "retrieval-locomo-curves.svg").read_text()
     assert "<dc:date>" not in svg
+    for place in plots:
+        assert {path.suffix for path in (out / "plots").glob(f"{Path(place).stem}.*")} == {
+            ".png",
+            ".svg",
+        }
+
+
+def test_every_table_of_the_page_offers_its_files(whole: tuple[Path, Page, str]) -> None:
+    out, page, text = whole
+    offered = [each["href"] for each in page.all("a") if each["href"].startswith("tables/")]
+    assert len(offered) == 3 * text.count("<table>")
+    assert all((out / name).is_file() for name in offered)
+    assert {Path(name).stem for name in offered} == {
+        path.stem for path in (out / "tables").iterdir()
+    }
+    assert "tables/claims.csv" in offered
+
+
+def test_the_figures_for_a_paper_are_the_plots(whole: tuple[Path, Page, str]) -> None:
+    out, _, _ = whole
+    plots = {path.stem for path in (out / "plots").iterdir()}
+    assert {path.stem for path in (out / "figures").glob("*.pdf")} == plots
+    listing = (out / "figures" / "figures.tex").read_text()
+    for name in plots:
+        assert (out / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF-1.")
+        assert rf"\includegraphics[width=\linewidth]{{{name}.pdf}}" in listing
+        assert rf"\label{{fig:{name}}}" in listing
+    assert listing.count(r"\begin{figure}") == listing.count(r"\end{figure}") == len(plots)
 
 
 def test_figures_come_from_runs_alone(whole: tuple[Path, Page, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reproductions.claims import Claim, load_claims
+from reproductions.inputs import CorruptInputError
 from reproductions.judge import Judgement, Verdict, judge
 from reproductions.judged import judge_runs
 from reproductions.results import choose, read_runs
@@ -201,3 +202,74 @@ def test_another_denominator_fails(tmp_path: Path) -> None:
     write_tally(tmp_path, figures={"contracts.orion": figure(40, n=41)})
     rows = {row.id: row.verdict for row in judge_runs(tmp_path).claims}
     assert rows["orion-40-tests"] is Verdict.FAILED
+
+
+VALUES = {
+    "exact": (EXACT, {"delta.width": figure(1024)}),
+    "by_construction": (BUILT, {"a": figure(30, n=30), "b": figure(10, n=10)}),
+    "structural": (POSITIVE, {"delta.one": figure(0.2)}),
+}
+
+
+@pytest.mark.parametrize("kind", list(VALUES))
+def test_a_run_of_other_settings_is_no_pass(tmp_path: Path, kind: str) -> None:
+    one, figures = VALUES[kind]
+    machine = {"overrides": ["experiment=delta_norm", "delta.inner=8"]}
+    write_run(tmp_path, DELTA, figures=figures, machine=machine)
+    found = judged(tmp_path, one)
+    assert found.verdict is Verdict.NOT_RUN
+    assert "delta.inner=8" in found.why
+    write_run(tmp_path, DELTA, figures=figures, run_id="1" * 16)
+    assert judged(tmp_path, one).verdict not in (Verdict.NOT_RUN, Verdict.FAILED)
+
+
+@pytest.mark.parametrize("kind", list(VALUES))
+def test_a_run_of_other_sources_than_the_newest_is_no_pass(tmp_path: Path, kind: str) -> None:
+    one, figures = VALUES[kind]
+    write_run(tmp_path, DELTA, figures=figures)
+    write_run(tmp_path, "graph_fixture", source_digest="99" * 32,
+              finished="2026-07-02T10:00:00+00:00")  # fmt: skip
+    found = judged(tmp_path, one)
+    assert found.verdict is Verdict.NOT_RUN
+    assert "of other sources than the newest run" in found.why
+
+
+def test_a_tally_of_other_sources_is_no_pass(tmp_path: Path) -> None:
+    write_tally(tmp_path)
+    assert judged(tmp_path, CONTRACTS).verdict is Verdict.STRUCTURE
+    write_run(tmp_path, DELTA, source_digest="99" * 32, finished="2026-07-02T10:00:00+00:00")
+    assert judged(tmp_path, CONTRACTS).verdict is Verdict.NOT_RUN
+
+
+def test_settings_changed_after_the_run_are_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, DELTA, figures={"delta.width": figure(1024)})
+    (folder / "config.yaml").write_text("experiment: delta_norm\nseed: 5\n")
+    with pytest.raises(CorruptInputError, match=r"config\.yaml: changed after the run"):
+        judged(tmp_path, EXACT)
+
+
+def test_claims_on_the_artifact_tree_fail_with_it(tmp_path: Path) -> None:
+    ids = ("stage150-153-files", "stage150-seven-gates", "disclosure-boundary",
+           "public-package-contents")  # fmt: skip
+    figures = {
+        "stage150.files": figure(153, "files"), "stage150.gates_passed": figure(7, "gates"),
+        "stage150.disclosures": figure(0, "findings", 153),
+    }  # fmt: skip
+
+    def verdicts(root: Path) -> list[str]:
+        rows = {row.id: row.verdict for row in judge_runs(root).claims}
+        return [str(rows[name]) for name in ids]
+
+    assert verdicts(tmp_path) == ["not run here"] * 4
+    write_run(tmp_path / "good", "stage150", figures=figures)
+    assert "failed" not in verdicts(tmp_path / "good")
+    assert "not run here" not in verdicts(tmp_path / "good")
+    for place, (key, value, n) in enumerate(
+        [("files", 152, 153), ("gates_passed", 6, 7), ("disclosures", 1, 153)]
+    ):
+        spoiled = figures | {f"stage150.{key}": figure(value, n=n)}
+        write_run(tmp_path / key, "stage150", figures=spoiled)
+        found = verdicts(tmp_path / key)
+        assert [found[place], found[3]] == ["failed", "failed"]
+    write_run(tmp_path / "bad", "stage150", status="failed", error={"type": "E", "message": "m"})
+    assert verdicts(tmp_path / "bad") == ["failed"] * 4

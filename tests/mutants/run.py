@@ -5,6 +5,9 @@ the tests of the contracts that it names run on the copy. A mutant is killed whe
 fails. One that breaks the run otherwise (a copy that cannot be imported, a fixture that fails, a
 time-out) proves nothing and counts as a failure of the list. First the untouched copy must pass.
 
+Then every check of the store's code (tests/mutants/checks) is taken away in the same manner, and at
+least one of the tests that its list names must fail.
+
 Exit status: 0 when every mutant was killed, 1 when one survived or was broken, 2 for a bad list.
 """
 
@@ -24,15 +27,18 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from tests.mutants.catalogue import LISTS, ROOT, Mutant, contract_tests, load_mutants
+from tests.mutants.checks import finding, listed, removing
 
 RESULT = ROOT / "runs" / "mutate" / "result.json"
 COPIED = ("cma", "tests/contracts", "pyproject.toml")
+COPIED_FOR_CHECKS = (*COPIED, "tests/__init__.py", "tests/faults", "tests/unit")
 TIMEOUT_SECONDS = 120
 PATIENCE_SECONDS = 2
 KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
@@ -41,10 +47,14 @@ KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutants and return the exit status."""
     options = parsed(arguments)
+    console = Console()
     with tempfile.TemporaryDirectory(prefix="cma-mutants-") as folder:
         sources = Path(folder) / "sources"  # the project may be edited while this runs
-        copy_sources(ROOT, sources)
-        return run_on(sources, options, Console())
+        copy_sources(ROOT, sources, COPIED_FOR_CHECKS)
+        if options.checks is not None:
+            return run_checks(sources, options, console)
+        status = run_on(sources, options, console)
+        return status or (0 if options.only else run_checks(sources, options, console))
 
 
 def run_on(sources: Path, options: argparse.Namespace, console: Console) -> int:
@@ -78,6 +88,50 @@ def run_on(sources: Path, options: argparse.Namespace, console: Console) -> int:
     return 0 if killed == len(mutants) else 1
 
 
+def run_checks(sources: Path, options: argparse.Namespace, console: Console) -> int:
+    """Take the checks away one by one; return the exit status.
+
+    `options.checks`: those alone whose ids begin so. A list that is out of step is a bad list.
+    """
+    checks = finding.every_check(sources)
+    entries = listed.entries()
+    wrong = listed.differences(entries, checks) + listed.strays(entries, sources)
+    if wrong:
+        console.print("bad list: " + "; ".join(wrong), style="red", markup=False)
+        return 2
+    prefixes = tuple(options.checks or ("",))
+    tests = {each.id: each.tests for each in entries if not each.equivalent}
+    chosen = [each for each in checks if each.id in tests and each.id.startswith(prefixes)]
+    needed = sorted({node for each in chosen for node in tests[each.id]})
+    outcome, words = removing.outcome(sources, None, needed, environment(sources))
+    if outcome != removing.SURVIVED:
+        console.print(f"tests fail on the untouched code: {words}", markup=False)
+        return 1
+    progress = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with progress:
+        bar = progress.add_task("checks", total=len(chosen))
+
+        def done(check: finding.Check, outcome: str, _: str) -> None:
+            progress.advance(bar)
+            if outcome != removing.KILLED:
+                console.print(f"{outcome}: {check.id}: {check.was}", style="red", markup=False)
+
+        outcomes = removing.outcomes(
+            sources,
+            chosen,
+            tests,
+            options.jobs,
+            lambda origin, place: copy_sources(origin, place, COPIED_FOR_CHECKS),
+            environment,
+            done,
+        )
+    killed = sum(outcome == removing.KILLED for outcome in outcomes.values())
+    if not options.checks:
+        write_checks(outcomes, len(entries) - len(tests), digest_of(sources))
+    console.print(f"{killed} of {len(chosen)} checks missed by a test", highlight=False)
+    return 0 if killed == len(chosen) else 1
+
+
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(
@@ -89,6 +143,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         nargs="+",
         metavar="ID",
         help="run these mutants, or those of these contracts, and write no result",
+    )
+    parser.add_argument(
+        "--checks",
+        nargs="*",
+        metavar="ID",
+        help="run the checks of the store's code alone: all, or those whose ids begin so",
     )
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (default: 2)")
     options = parser.parse_args(arguments)
@@ -185,9 +245,9 @@ def counts_of(sources: Path, mutant: Mutant | None, tests: Sequence[str]) -> dic
     return counts if usual and sum(counts.values()) == len(tests) else None
 
 
-def copy_sources(origin: Path, target: Path) -> None:
-    """Copy what the contract tests need, with the compiled files that are still good."""
-    for name in COPIED:
+def copy_sources(origin: Path, target: Path, names: Sequence[str] = COPIED) -> None:
+    """Copy what tests need, with the compiled files that are still good."""
+    for name in names:
         source, place = origin / name, target / name
         place.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
@@ -257,6 +317,22 @@ def write_result(mutants: Sequence[Mutant], outcomes: dict[str, str], run: str) 
             for mutant in mutants
         ],
     }
+    _write(result)
+
+
+def write_checks(outcomes: dict[str, str], equivalent: int, run: str) -> None:
+    """Add the figures of the checks to the result, with the outcome of each."""
+    result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    total, killed = len(outcomes), sum(outcome == removing.KILLED for outcome in outcomes.values())
+    figures = result.setdefault("figures", {})
+    for name, count in (("killed", killed), ("total", total), ("equivalent", equivalent)):
+        figures[f"checks.{name}"] = {"value": count, "unit": "checks", "n": total, "run": run}
+    result["checks"] = outcomes
+    _write(result)
+
+
+def _write(result: dict[str, Any]) -> None:
+    """Write the result, whole or not at all."""
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     draft = RESULT.with_suffix(".new")
     draft.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n", encoding="utf-8")

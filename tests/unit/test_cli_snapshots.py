@@ -64,6 +64,7 @@ def test_a_store_survives_its_snapshot(delivered: tuple[Path, str], tmp_path: Pa
     assert taken["bytes"] == file.stat().st_size
     built = answered("restore", file, restored)
     before, after = answered("verify", path), answered("verify", restored)
+    assert built["store"] == str(restored)
     assert built["store_digest"] == taken["store_digest"] == after["store_digest"]
     assert before["store_id"] == after["store_id"] == "named"
     for name in ("cells", "revisions", "links", "governed", "attendant", "traces", "generation"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,29 @@ def test_a_damaged_checkpoint_is_a_clear_error(tiny: FrozenRuntime, tmp_path: Pa
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelRefusedError):
         checkpoint(str(tmp_path), tokenizer="bytes")
+
+
+def test_weights_that_would_be_unpickled_are_refused(tiny: FrozenRuntime, tmp_path: Path) -> None:
+    tiny.model.save_pretrained(tmp_path)
+    [file] = tmp_path.glob("*.safetensors")
+    torch.save(load_file(file), tmp_path / "pytorch_model.bin")
+    file.unlink()
+    with pytest.raises(ModelRefusedError) as caught:
+        checkpoint(str(tmp_path), tokenizer="bytes")
+    assert caught.value.reason is Reason.MODEL_NOT_FOUND
+
+
+def test_code_beside_the_weights_is_not_run(tiny: FrozenRuntime, tmp_path: Path) -> None:
+    tiny.model.save_pretrained(tmp_path)
+    (tmp_path / "planted.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    config = json.loads((tmp_path / "config.json").read_text())
+    named = {"AutoConfig": "planted.Planted", "AutoModelForCausalLM": "planted.Planted"}
+    for model_type in (config["model_type"], "planted"):
+        told = config | {"auto_map": named, "model_type": model_type}
+        (tmp_path / "config.json").write_text(json.dumps(told))
+        with suppress(ModelRefusedError):  # the known type is loaded by the library's own code
+            checkpoint(str(tmp_path), tokenizer="bytes")
+        assert not (tmp_path / "ran").exists()
 
 
 def test_odd_settings_are_named() -> None:

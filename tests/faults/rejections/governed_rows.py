@@ -171,7 +171,6 @@ LAGOON = [
     ),
     row(R.FIELD_INVALID, "reject_many of no batch", lambda w: w.ann.reject_many(5, reason="no")),
     read(R.FIELD_INVALID, "proposals", lambda w: w.ann.proposals("odd")),
-    shell(R.FIELD_INVALID, "proposals list {path} --status odd"),
     shell(R.FIELD_INVALID, "proposals reject {path} {pending} -r \u2423", records=1),
     shell(R.FIELD_INVALID, "proposals approve {path} {pending} -a C --expires-at soon", records=1),
     shell(R.FIELD_INVALID, "proposals approve {path} {pending} -a C --as a\x07b"),

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import apsw
 
-from cma import Caller, FixedClock, Memory, Reason
+from cma import Caller, FixedClock, Memory, Reason, Retrieval
 from cma.rosette.snapshot_form import envelope_line
 from cma.rosette.tokens import TokenCounter
 from tests.faults.injection import START, remember
@@ -201,6 +201,12 @@ def _newer(w: World) -> None:
     w.tamper(("PRAGMA user_version = 99",))
 
 
+def _damaged_index(w: World) -> None:
+    place = w.ann.keep_index("english")
+    w.ann._indexes.forget()
+    place.write_bytes(place.read_bytes()[:-1])
+
+
 STORE = [
     read(R.STORE_NOT_FOUND, "open", lambda w: Memory.open(w.folder / "none" / "a.cma")),
     read(R.STORE_NOT_FOUND, "write into a replaced file", _moved),
@@ -236,6 +242,13 @@ STORE = [
     *everywhere(R.CHAIN_BROKEN, _alter_audit, ways="verify snapshot explain shell shell-snapshot"),
     *everywhere(R.STATE_DISAGREES, _alter_cell, ways="verify snapshot shell shell-snapshot"),
     *everywhere(R.STATE_DISAGREES, _garble_cell, ways="get update"),
+    read(R.FIELD_INVALID, "keep_index", lambda w: w.ann.keep_index("odd")),
+    read(
+        R.INDEX_DISAGREES,
+        "recall",
+        lambda w: w.ann.recall("tea", retrieval=Retrieval(analyser="english")),
+        _damaged_index,
+    ),
     *everywhere(R.REFERENCE_MISSING, _hang_reference, ways="verify snapshot shell shell-snapshot"),
 ]
 

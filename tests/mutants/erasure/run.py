@@ -1,0 +1,100 @@
+"""The mutation run of erasure: `python -m tests.mutants.erasure.run [ID ...]` from the root.
+
+Each mutant is made in a copy of `cma` and of the fault tests, and its tests run there. It is killed
+when at least one of them fails and none breaks otherwise. First the untouched copy must pass.
+
+Exit status: 0 when every mutant was killed, 1 when one survived, 2 for a bad list.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from tests.mutants.catalogue import ROOT
+from tests.mutants.run import environment
+
+LIST = Path(__file__).with_name("mutants.yaml")
+FIELDS = {"id", "tests", "file", "find", "replace", "why"}
+COPIED = ("cma", "tests", "pyproject.toml")
+FAULTS = "tests/faults"
+Entry = dict[str, Any]
+
+
+def entries() -> list[Entry]:
+    """Return the list. Raises ValueError that names an entry with other fields."""
+    found: list[Entry] = yaml.safe_load(LIST.read_text(encoding="utf-8"))
+    for place, entry in enumerate(found):
+        if set(entry) != FIELDS:
+            raise ValueError(f"entry {place}: fields are {', '.join(sorted(FIELDS))}")
+    return found
+
+
+def patched(entry: Entry, text: str) -> str:
+    """Return a file's text with the rule taken away."""
+    if text.count(entry["find"]) != 1 or entry["find"] == entry["replace"]:
+        raise ValueError(f"{entry['id']}: its text does not stand once in {entry['file']}")
+    return text.replace(entry["find"], entry["replace"])
+
+
+def main(only: Sequence[str]) -> int:
+    """Run the mutants of these ids, or all, and return the exit status."""
+    console = Console()
+    try:
+        chosen = [entry for entry in entries() if not only or entry["id"] in only]
+        for entry in chosen:
+            patched(entry, (ROOT / entry["file"]).read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        console.print(f"bad list: {error}", style="red", markup=False)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="cma-erasure-") as folder:
+        copy = Path(folder)
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=ignored)
+            else:
+                shutil.copyfile(source, copy / name)
+        everything = sorted({test for entry in chosen for test in entry["tests"]})
+        if _status(copy, everything) != 0:
+            console.print("the tests fail on the untouched code: nothing to measure")
+            return 1
+        survived = []
+        for entry in chosen:
+            place = copy / entry["file"]
+            text = place.read_text(encoding="utf-8")
+            place.write_text(patched(entry, text), encoding="utf-8")
+            if _status(copy, entry["tests"]) != 1:  # neither passed nor could not be run
+                survived.append(entry)
+            place.write_text(text, encoding="utf-8")
+    for entry in survived:
+        console.print(f"survived: {entry['id']}: {entry['why']}", style="red", markup=False)
+    console.print(f"{len(chosen) - len(survived)} of {len(chosen)} mutants killed")
+    return 1 if survived else 0
+
+
+def _status(copy: Path, tests: Sequence[str]) -> int:
+    """Return pytest's exit status: 0 all passed, 1 some failed, others for what could not run."""
+    nodes = [f"{FAULTS}/{test}" for test in tests]
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, f"--basetemp={copy / 'pytest'}", *nodes],
+        cwd=copy,
+        env=environment(copy),
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
