@@ -41,9 +41,9 @@ NEEDS_A_MODEL = {"PACKET_EMPTY": "tests/unit/test_deliver_to_model.py"}
 ENTRY_POINTS = {
     "acting_as", "admit", "approve", "approve_many", "bind", "decide", "deliver", "erase",
     "execute", "explain", "frame", "get", "grant", "graph", "keep_index", "link", "link_many",
-    "links_of", "open", "packet", "proposal", "proposals", "propose", "propose_skill", "recall", "regenerate",
-    "reject", "reject_many", "replay", "restore", "snapshot", "sweep", "traverse", "update",
-    "verify", "within", "write", "write_many",
+    "links_of", "open", "packet", "proposal", "proposals", "propose", "propose_skill", "recall",
+    "regenerate", "reject", "reject_many", "replay", "restore", "snapshot", "sweep", "traverse",
+    "update", "verify", "within", "write", "write_many",
 }  # fmt: skip
 # Without an input that could be wrong, and refused only with the store itself.
 PLAIN = {"close", "conflicts", "decisions", "digest", "failures", "frames", "generation"}
