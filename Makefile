@@ -9,7 +9,7 @@ ifneq ($(DATA),)
 export CMA_DATA_DIR ?= $(DATA)
 endif
 
-.PHONY: help reproduce test check bench mutate report docs browser clean
+.PHONY: help reproduce test check bench mutate audit report docs browser clean
 help:           ## show this list
 	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -43,7 +43,8 @@ reproduce: $(INSTALLED) ## run every experiment and build the report
 test: $(INSTALLED) check ## run the checks and all tests
 	$(RUN) -m pytest -q -n 2 --dist loadfile
 
-check: $(INSTALLED) ## lint, format, types, import rules
+check: $(INSTALLED) ## lint, format, types, import rules, packages that fit together
+	$(RUN) -m pip check
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
@@ -58,6 +59,10 @@ mutate: $(INSTALLED) ## remove each rule on purpose and see a test go red (minut
 	$(RUN) -m tests.mutants.run
 	$(RUN) -m tests.mutants.erasure.run
 	$(RUN) -m reports
+
+audit: $(INSTALLED) ## ask the advisory databases about every package (needs the network)
+	$(RUN) -m pip install --quiet --disable-pip-version-check pip-audit
+	$(RUN) -m pip_audit --skip-editable
 
 report: $(INSTALLED) ## build the report again from the runs that are there
 	$(RUN) -m reports

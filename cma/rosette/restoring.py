@@ -296,8 +296,6 @@ def _row(
             whole = record_of_cell(found)
             expires = due(found.expires_at)
             row = (found.id, revision, found.scope, found.lifecycle.value, expires, data)
-            if not (0 <= found.confidence <= 1 and 0 <= found.importance <= 1):
-                raise ValueError("a share lies between 0 and 1")
             _check_kind(found)
         elif kind == "link":
             link = link_of_record(record)

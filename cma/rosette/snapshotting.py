@@ -48,7 +48,7 @@ def write_snapshot(
     not grow with contents. The file is readable by its owner alone.
 
     Raises InvalidValueError (`snapshot-target-exists`), StoreRefusedError for a store that is not
-    sound, StoreUnavailableError (`store-io`).
+    sound, StoreUnavailableError (`store-io`): a file that is there then is whole, on record or not.
     """
     place = store_path(path)
     check_folder(place)
