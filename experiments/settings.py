@@ -302,6 +302,7 @@ class FuzzSettings:
     """How much hostile input `fuzz` makes."""
 
     inputs: int = 10_000
+    """Inputs for all readers together."""
     workers: int = 2
     """Processes that share the inputs."""
     memory_mib: int = 2_048

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cma.doctor.findings import Code, Finding, finding
 from cma.orion.anchor import anchor_path
-from cma.orion.index_keeping import kept_files
+from cma.orion.index_keeping import drafts_of_kept, kept_files
 
 ENDINGS = ("", "-wal", "-shm", ".head")
 ROOM_BESIDE = 64 * 2**20
@@ -46,6 +46,8 @@ def leftovers(path: Path) -> Iterator[Finding]:
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists():
         yield finding(Code.LEFTOVER_JOURNAL, journal.name, f"{journal.stat().st_size:,} bytes")
+    for place in drafts_of_kept(path):
+        yield finding(Code.LEFTOVER_DRAFT, place.name, "an index that was begun")
     for place in sorted(path.parent.iterdir()):
         if _SNAPSHOT_DRAFT.fullmatch(place.name) and place.is_file() and _begins_snapshot(place):
             yield finding(Code.LEFTOVER_DRAFT, place.name, "a snapshot that was begun")

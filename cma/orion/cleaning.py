@@ -47,7 +47,8 @@ def clean(connection: apsw.Connection) -> bool:
         if is_owed(connection):
             remove_kept(Path(connection.filename))  # a kept index holds terms of what it indexed
             _rebuild(connection)
-            _fold_in(connection)
+            _fold_in(connection)  # waits for whoever still reads what stood before the erasure
+            remove_kept(Path(connection.filename))  # one of those may have kept its index meanwhile
             _strike_off(connection)
             _fold_in(connection)
     except INTERRUPTIONS:

@@ -9,6 +9,7 @@ authority: removing it costs the time to build the index anew.
 from __future__ import annotations
 
 import contextlib
+import re
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ from cma.orion.index import Index
 from cma.orion.index_file import MAGIC, NotAnImageError, read_image, write_image
 from cma.values.errors import Reason, StoreRefusedError
 
-__all__ = ["Mark", "find_kept", "kept_files", "place_of", "remove_kept", "write_kept"]
+__all__ = ["Mark", "drafts_of_kept", "find_kept", "kept_files", "place_of", "remove_kept", "write_kept"]
 
 
 class Mark(NamedTuple):
@@ -47,9 +48,15 @@ def kept_files(store: Path) -> list[Path]:
     return [place for place in places if place.exists()]
 
 
+def drafts_of_kept(store: Path) -> list[Path]:
+    """Return the drafts of kept indexes: of a process that writes one now, or was stopped at it."""
+    named = re.compile(re.escape(f".{store.name}.index-") + r"[a-z]+\.[0-9a-f]{8}")
+    return sorted(place for place in store.parent.iterdir() if named.fullmatch(place.name))
+
+
 def remove_kept(store: Path) -> None:
-    """Remove every kept index of a store: they hold the terms of its cells."""
-    for place in kept_files(store):
+    """Remove every kept index of a store and every draft: they hold the terms of its cells."""
+    for place in (*kept_files(store), *drafts_of_kept(store)):
         with contextlib.suppress(FileNotFoundError):
             place.unlink()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -227,11 +227,13 @@ def command_line(folder: Path) -> Iterator[Read]:
     runner = CliRunner()
 
     def read(data: bytes) -> None:
-        # No word leads out of this folder, which is where the process stands.
+        # No word leads out of this folder.
         words = [_here(ids.get(word, word), folder) for word in json.loads(data)]
-        done = runner.invoke(app, words)
-        for left in (*folder.glob("taken*"), *folder.glob("again*")):
-            left.unlink()
+        with chdir(folder):
+            done = runner.invoke(app, words)
+        for left in folder.iterdir():
+            if not left.name.startswith(STORE):
+                left.unlink()
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         if done.exit_code not in STATUSES:

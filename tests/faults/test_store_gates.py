@@ -245,3 +245,21 @@ def test_nothing_is_linked_to_what_was_erased(memory: Memory) -> None:
     one, two = remember(memory, "one"), remember(memory, "two")
     memory.erase(two.id, reason="person-request")
     assert reason_of(lambda: memory.link("causal", one.id, two.id)) is Reason.LINK_ENDPOINT_MISSING
+
+
+def test_a_commit_that_is_interrupted_is_not_acknowledged(memory: Memory) -> None:
+    remember(memory, "one")
+    before = memory.digest(), memory.store.head()
+
+    def interrupt(_: Any, sql: str, __: Any) -> bool:
+        if sql == "COMMIT":
+            raise KeyboardInterrupt
+        return True
+
+    memory.store.connection.exec_trace = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        remember(memory, "two")
+    memory.store.connection.exec_trace = None
+    assert (memory.digest(), memory.store.head()) == before
+    remember(memory, "two")
+    assert memory.verify().tail_pinned
