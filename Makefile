@@ -20,25 +20,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 reproduce: $(INSTALLED) ## run every experiment and build the report
-	$(RUN) -m experiments experiment=contract_tally
-	$(RUN) -m experiments experiment=failure_matrix
-	$(RUN) -m experiments experiment=graph_fixture
-	$(RUN) -m experiments experiment=explain
-	$(RUN) -m experiments experiment=recovery
-	$(RUN) -m experiments experiment=concurrency
-	$(RUN) -m experiments experiment=fuzz
-	$(RUN) -m experiments experiment=delta_norm
-	$(RUN) -m experiments experiment=model_transfer
-	$(RUN) -m experiments experiment=task_gain
-	$(RUN) -m experiments experiment=retrieval data=generated
-	$(RUN) -m experiments experiment=retrieval data=locomo data.missing=skip
-	$(RUN) -m experiments experiment=retrieval data=cranfield data.missing=skip
-	$(RUN) -m experiments experiment=coefficient_sweep data=locomo evaluation.dense=true data.missing=skip
-	$(RUN) -m experiments experiment=coefficient_sweep data=cranfield sweep.lexical=bm25 sweep.objective=ndcg@10 sweep.parts=[bigrams,feedback] sweep.sample=0 data.missing=skip
-	$(RUN) -m experiments experiment=version_ladder data=locomo data.missing=skip
-	$(RUN) -m experiments experiment=scale
-	-$(RUN) -m experiments experiment=stage150
-	$(RUN) -m reproductions; status=$$?; $(RUN) -m reports && exit $$status
+	$(RUN) -m experiments.everything; ran=$$?; [ $$ran -ne 130 ] || exit 130; \
+	$(RUN) -m reproductions; judged=$$?; $(RUN) -m reports && [ $$ran -eq 0 ] && exit $$judged
 
 test: $(INSTALLED) check ## run the checks and all tests
 	$(RUN) -m pytest -q -n 2 --dist loadfile

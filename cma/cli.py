@@ -160,7 +160,7 @@ def erase_command(
     store: StorePath,
     cell_id: Annotated[str, typer.Argument(help="cell-... as recall and timeline print it")],
     reason: Annotated[
-        str, typer.Option("--reason", "-r", help=f"{', '.join(REASONS)}, or a short note")
+        str, typer.Option("--reason", "-r", help=f"{', '.join(REASONS)}, or a note in lower case")
     ],
     scope: Scope = GLOBAL,
     name: desk.Name = "cma-cli",

@@ -26,7 +26,6 @@ from cma.lagoon.standing import Proposal, proposal_of, proposals
 from cma.orion.audit import AuditRecord
 from cma.orion.cells import Authority, Caller, Cell, CellDraft
 from cma.orion.connection import database_errors
-from cma.orion.index_keeping import remove_kept
 from cma.orion.indexes import Indexes
 from cma.orion.linking import add_links
 from cma.orion.links import Link, LinkDraft
@@ -229,7 +228,6 @@ class Memory:
         from it is quarantined and can be proposed and approved anew. Who may approve under the
         memory's policy may erase.
         """
-        remove_kept(self.store.path)  # it holds the terms of the cell
         erasure = erase(
             self.store,
             cell_id,

@@ -25,7 +25,9 @@ def checkup(console: Console, answer: Checkup) -> None:
         for _, same in groupby(ordered, key=lambda each: each.code):
             _add_row(table, list(same))
         console.print(table)
+    damaged = any(each.severity is Severity.DAMAGE for each in answer.findings)
     verdict = "the store is healthy" if answer.healthy else "the store needs attention"
+    verdict = "the store is damaged" if damaged else verdict
     console.print(Text(verdict, style="bold"))
     console.print(Text(f"looked at: {', '.join(answer.looked_at) or 'nothing'}", style="dim"))
     if answer.skipped:

@@ -1,18 +1,24 @@
-"""The one line that the terminal shows of a retrieval run, read from the result that it wrote."""
+"""The lines that the terminal shows of a retrieval or sweep, read from the result that it wrote."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cma.orion.scoring import LEXICAL
+from cma.orion.scoring import EVERY_PART, LEXICAL
+
+FOLDS = "folds.csv"
 
 
 def headline(place: Path) -> str | None:
-    """Return recall@10 of the hand-set score and of the peer's best row; None where it has none."""
-    figures = json.loads((place / "result.json").read_bytes())["figures"]
+    """Return recall@10 of a retrieval beside its peer's, or what a sweep chose; None of others."""
+    result = json.loads((place / "result.json").read_bytes())
+    figures = result["figures"]
+    if result["experiment"] == "coefficient_sweep":
+        return _swept(figures, place)
     ours: list[str] = []
     peers: list[tuple[float, str]] = []
     data = ""
@@ -28,6 +34,22 @@ def headline(place: Path) -> str | None:
             ours.append(f"{scorer} {analyser} {_shown(figure)}")
     said = [*ours, *([max(peers)[1]] if peers else [])]
     return f"recall@10 on {data}: {'; '.join(said)}" if said else None
+
+
+def _swept(figures: Mapping[str, Any], place: Path) -> str | None:
+    """Return the held-out recall@10, and the coefficients chosen on all questions."""
+    with (place / FOLDS).open(encoding="utf-8", newline="") as file:
+        chosen = [row for row in csv.DictReader(file) if row["fold"] == "all"]
+    told = [
+        f"recall@10 on {key.partition('.')[0]}: tuned, held out {_shown(figure)}; "
+        f"best bm25s {figure['control']:.3f}"
+        for key, figure in figures.items()
+        if key.endswith(".recall10.tuned") and "control" in figure
+    ]
+    for row in chosen:
+        parts = ", ".join(f"{name}={float(row[name]):g}" for name in EVERY_PART if float(row[name]))
+        told.append(f"chosen on all questions by {row['objective']}: {parts} ({place / FOLDS})")
+    return "\n".join(told) or None
 
 
 def _shown(figure: Mapping[str, Any]) -> str:

@@ -40,10 +40,13 @@ def composed(given: Sequence[str]) -> Settings:
 
 def typed(config: DictConfig) -> Settings:
     """Return composed settings as dataclasses; raises UsageError for what was left open."""
-    missing = sorted(OmegaConf.missing_keys(config))
+    try:
+        missing = sorted(OmegaConf.missing_keys(config))
+        settings = None if missing else OmegaConf.to_object(config)
+    except OmegaConfBaseException as error:  # an interpolation shows what it is when it is read
+        raise UsageError(_words(error)) from error
     if missing:
         raise UsageError(f"give a value for: {', '.join(f'{key}=...' for key in missing)}")
-    settings = OmegaConf.to_object(config)
     if not isinstance(settings, Settings):
         raise UsageError("the configuration is not that of an experiment")
     return settings

@@ -83,15 +83,25 @@ class CoefficientSettings:
     importance: float = 0.1
     recency: float = 0.1
     link: float = 0.1
+    """Of the best lexical part one link away."""
     two_links: float = 0.0
+    """Of the best lexical part two temporal links away."""
     reply: float = 0.0
+    """Of the lexical part of the linked cell before, where that one asks."""
     session: float = 0.0
+    """Of the overlap of the question with the cell's whole session."""
     bigrams: float = 0.0
+    """Of the share of the question's pairs of adjacent terms that stand in the cell."""
     speaker: float = 0.0
+    """Of whether the question names the cell's speaker."""
     statement: float = 0.0
+    """Of whether the cell asks nothing."""
     month: float = 0.0
+    """Of whether the cell was observed in a month that the question names."""
     moment: float = 0.0
+    """Of whether the cell says a time and the question asks for one."""
     feedback: float = 0.0
+    """Of the overlap with the terms that tell the best cells from all others."""
 
 
 @dataclass
@@ -104,6 +114,7 @@ class RetrievalSettings:
     lexical: str = "overlap"
     coefficients: CoefficientSettings = field(default_factory=CoefficientSettings)
     half_life_seconds: float = 604800.0
+    """Age at which recency has fallen to one half."""
 
 
 @dataclass
@@ -111,6 +122,7 @@ class StoreSettings:
     """What becomes of the stores that an experiment fills."""
 
     keep: bool = False
+    """Leave them in the run's folder, for the `cma` command (else they go when the run ends)."""
 
 
 @dataclass
@@ -132,7 +144,9 @@ class EvaluationSettings:
     dense: bool = False
     """Measure all-MiniLM-L6-v2 beside, and its sum with BM25 (the extra `dense`)."""
     resamples: int = 2000
+    """Bootstrap samples behind each interval."""
     confidence: float = 0.95
+    """Share of the resamples that an interval holds."""
 
 
 @dataclass
@@ -238,10 +252,13 @@ class SweepSettings:
     analyser: str = "dialogue"
     lexical: str = "idf_overlap"
     half_life_seconds: float = 604800.0
+    """Age at which recency has fallen to one half."""
     parts: list[str] = field(default_factory=lambda: ["link", *CONTEXT_PARTS])
     """Parts whose coefficients vary beside the lexical one, which is the measure of the others."""
     low: float = 0.0
+    """Least coefficient tried; lexical is held at 1."""
     high: float = 1.0
+    """Greatest coefficient tried."""
     sample: int = 3
     """Settings that are recalled one question after another, for the speed-up."""
     threads: int = 0
@@ -322,6 +339,8 @@ class Settings:
 
     experiment: str = MISSING
     seed: int = 20260701
+    """Of what an experiment draws, such as resamples and designs; generated data and models have
+    seeds of their own."""
     resume: bool = True
     """Reuse a finished run of the same settings, sources and data."""
     paths: Paths = field(default_factory=Paths)

@@ -26,7 +26,7 @@ from reproductions.ending import ended
 from reproductions.inputs import CorruptInputError, read_json, runs_folder
 from reproductions.judged import JudgedClaims, read_judged
 from reproductions.not_run import read_notes
-from reproductions.results import Run, choose, read_runs
+from reproductions.results import Choice, choose, read_runs
 
 EXAMPLES = """\
 examples:
@@ -72,7 +72,7 @@ def report(runs: Path, out: Path) -> Path:
     others = [run for run in found_runs if run.result.status == "ok" and run not in chosen]
     gathered = gather(speaking, runs, judged, others)
     found = sections(choices, found_runs, read_notes(runs))
-    text = render(found, gathered, judged, _unseen(judged, chosen))
+    text = render(found, gathered, judged, _unseen(judged, choices.values()))
     written: list[Path] = []
     tables = [table for section in found for table in section.tables]
     claims = claim_table(judged) if judged is not None else None
@@ -95,11 +95,12 @@ def report(runs: Path, out: Path) -> Path:
     return page
 
 
-def _unseen(judged: JudgedClaims | None, chosen: Iterable[Run]) -> list[str]:
-    """Return runs on which the claims were judged and that this page does not show."""
+def _unseen(judged: JudgedClaims | None, choices: Iterable[Choice]) -> list[str]:
+    """Return runs on which the claims were judged and that this page neither shows nor names."""
     if judged is None:
         return []
-    shown = {run.result.run_id for run in chosen}
+    named = [run for choice in choices for run in (choice.run, choice.failed) if run is not None]
+    shown = {run.result.run_id for run in named}
     return sorted({row.run for row in judged.claims if row.run and row.run not in shown})
 
 

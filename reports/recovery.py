@@ -53,7 +53,7 @@ LINES = (
     Line("disk call failed", "an error of no kind of ours", "iofault.sites", "iofault.untyped"),
     Line("disk call failed", "a lie of the disk unnoticed", "iofault.sites",
          "iofault.lies_unnoticed"),
-    Line("bit of a live store flipped", "changed and unnoticed", "live_flips.changing",
+    Line("bit flipped that changes a live store", "unnoticed", "live_flips.changing",
          sound="live_flips.detected", control="SQLite's own check"),
 )  # fmt: skip
 DETAILS: Mapping[str, tuple[str, Mapping[str, str]]] = {

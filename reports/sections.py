@@ -140,7 +140,8 @@ def _section(
         if failed is not None:
             error = failed.result.error
             reason = f"{error.type}: {error.message}" if error else "no reason recorded"
-            message = f"Run {failed.result.run_id} failed, so nothing is shown. {reason}"
+            reason = reason.removesuffix(".")
+            message = f"Run {failed.result.run_id} failed, so nothing is shown. {reason}."
         state = "failed" if failed else "missing"
         return Section(
             anchor, experiment, title, about.asked, command, state, message, limits=about.limits

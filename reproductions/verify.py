@@ -54,7 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         for tree, rows in trees.items():
             _show(rows)
             failed = sum(not row.passed for row in rows)
-            print(f"{tree}: {'sound' if sound[tree] else f'NOT SOUND, {failed} rows failed'}")
+            said = f"NOT SOUND, {failed} row{'s' if failed != 1 else ''} failed"
+            print(f"{tree}: {'sound' if sound[tree] else said}")
     return 0 if all(sound.values()) else 1
 
 

@@ -63,6 +63,7 @@ def propose_skill(
         connection = transition.connection
         scope = target_scope(draft.scope, viewer)
         executions = _executions(connection, draft.executions, viewer)
+        _check_not_erased(executions)
         check_executions(connection, executions, viewer=viewer, minimum=policy.executions)
         first = executions[0]
         metadata = ProceduralMetadata(task=first.task, steps=first.steps)
@@ -103,6 +104,19 @@ def propose_skill(
             policy=policy.name,
         )
     return candidate_of(filed)
+
+
+def _check_not_erased(executions: Sequence[ExecutionTrace]) -> None:
+    for each in executions:
+        if each.erased:
+            raise TransitionRejectedError(
+                Reason.EVIDENCE_INCOMPLETE,
+                "what the execution said was erased with one of its sources",
+                field="executions",
+                value=each.id,
+                remedy="propose from executions that stand",
+                subjects=tuple(each.id for each in executions),
+            )
 
 
 def check_executions(

@@ -34,6 +34,7 @@ from cma.orion.traces import TRACE_DOMAIN
 from cma.values.errors import InvalidValueError, Reason, StoreRefusedError
 from cma.values.identity import canonical, digest, identifier, parse_canonical
 
+OUT_OF_ORDER = "its row stands where an index that follows the table does not come upon it"
 _ERASURE = "erasure of "
 
 
@@ -205,7 +206,13 @@ def _cells(
     connection: apsw.Connection, told: dict[str, str], counts: Counter[str]
 ) -> Iterator[StoreRefusedError]:
     def check(
-        name: str, revision: int, scope: str, lifecycle: str, expires_at: int | None, data: bytes
+        name: str,
+        revision: int,
+        scope: str,
+        lifecycle: str,
+        expires_at: int | None,
+        data: bytes,
+        follows: int,
     ) -> None:
         place = f"{name}@{revision}"
         if told.pop(place, None) != revision_digest(data):
@@ -216,6 +223,8 @@ def _cells(
         stated = due(instant(record["expires_at"]))
         if columns != (name, revision, scope, lifecycle) or expires_at != stated:
             raise disagrees(place, "its columns and its record differ")
+        if not follows:
+            raise disagrees(place, OUT_OF_ORDER)
         if revision == 1:
             counts["cells"] += 1
         if commitment is not None:
@@ -227,7 +236,9 @@ def _cells(
                 raise disagrees(place, "its id is not that of its content")
 
     rows = connection.execute(
-        "SELECT id, revision, scope, lifecycle, expires_at, record FROM cells ORDER BY id, revision"
+        "SELECT id, revision, scope, lifecycle, expires_at, record, ordinal > coalesce((SELECT"
+        " max(0, ordinal) FROM cells p WHERE p.id = c.id AND p.revision = c.revision - 1), 0)"
+        " FROM cells c ORDER BY id, revision"
     )
     yield from held(rows, check, _counting(counts, "revisions"))
 
@@ -236,7 +247,7 @@ def _links(
     connection: apsw.Connection, told: dict[str, str], counts: Counter[str]
 ) -> Iterator[StoreRefusedError]:
     def check(
-        name: str, kind: str, source_id: str, target_id: str, data: bytes, ends: bool
+        name: str, kind: str, source_id: str, target_id: str, data: bytes, ends: int, follows: int
     ) -> None:
         if told.pop(name, None) != digest(LINK_DOMAIN, data):
             raise disagrees(name, "the chain does not tell of this record")
@@ -244,6 +255,8 @@ def _links(
         columns = (link.id, link.kind.value, link.source_id, link.target_id)
         if columns != (name, kind, source_id, target_id):
             raise disagrees(name, "its columns and its record differ")
+        if not follows:
+            raise disagrees(name, OUT_OF_ORDER)
         record = record_of_link(link)
         identity = {field: record[field] for field in ("kind", "source_id", "target_id")}
         if identifier("link", canonical(identity)) != name:
@@ -254,7 +267,8 @@ def _links(
     rows = connection.execute(
         "SELECT l.id, l.kind, l.source_id, l.target_id, l.record,"
         " EXISTS (SELECT 1 FROM cells WHERE id = l.source_id)"
-        " AND EXISTS (SELECT 1 FROM cells WHERE id = l.target_id) FROM links l ORDER BY l.id"
+        " AND EXISTS (SELECT 1 FROM cells WHERE id = l.target_id), l.ordinal > 0"
+        " FROM links l ORDER BY l.id"
     )
     yield from held(rows, check, _counting(counts, "links"))
 

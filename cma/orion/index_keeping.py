@@ -23,7 +23,15 @@ from cma.orion.index import Index
 from cma.orion.index_file import MAGIC, NotAnImageError, read_image, write_image
 from cma.values.errors import Reason, StoreRefusedError
 
-__all__ = ["Mark", "drafts_of_kept", "find_kept", "kept_files", "place_of", "remove_kept", "write_kept"]
+__all__ = [
+    "Mark",
+    "drafts_of_kept",
+    "find_kept",
+    "kept_files",
+    "place_of",
+    "remove_kept",
+    "write_kept",
+]
 
 
 class Mark(NamedTuple):

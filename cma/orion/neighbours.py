@@ -63,8 +63,10 @@ class Neighbours:
                 values[ends[chosen, 0]] = ends[chosen, 1]
                 self.used = max(self.used, place + 1)
                 ends = np.delete(ends, chosen, axis=0)
-        if len(ends):
-            self._beyond.extend(ends, len(ends))
+        known = self._beyond.values
+        there = np.isin(ends[:, 0] << 32 | ends[:, 1], known[:, 0] << 32 | known[:, 1])
+        if not there.all():
+            self._beyond.extend(ends[~there], int(np.count_nonzero(~there)))
 
     def saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return all links as facts and arrays."""

@@ -6,6 +6,8 @@ ranks exactly, the hits' revisions are read, and the trace is queued for the aud
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from datetime import datetime
 from typing import Any
 
 import apsw
@@ -61,9 +63,12 @@ def recall(
     _check_limit(limit)
     terms = _analysed(query, retrieval)
     at = store.now()
-    with indexes.held():  # the trace must name the generation and digest that were searched
+    weights = indexes.weights(retrieval.coefficients)
+    # A context is built of the rows that the index was brought in step with: one view for both.
+    view = store.reading() if weights.of_context else nullcontext()
+    # The trace must name the generation and digest that were searched.
+    with indexes.held(), view:
         index, generation, rows = indexes.in_step(store, retrieval.analyser)
-        weights = indexes.weights(retrieval.coefficients)
         around = None
         if weights.of_context:
             around = indexes.surroundings(store, retrieval.analyser, query, terms)
@@ -82,6 +87,8 @@ def recall(
         index_digest = index.digest
     try:
         cells = _served(store, [rows[ordinal] for ordinal in ranking.ordinals.tolist()])
+        for cell, name in zip(cells, ranking.ids, strict=True):
+            _check_served(cell, name, viewer=viewer, at=None if include_inactive else at)
     except StoreRefusedError:
         if store.generation() == generation:
             raise
@@ -159,6 +166,19 @@ def _served(store: Store, ordinals: list[int]) -> list[Cell]:
         return [cell_of_record(record_of(found[ordinal])) for ordinal in ordinals]
     except DAMAGES as error:  # a row that was there a moment ago is gone
         raise damaged_record() from error
+
+
+def _check_served(cell: Cell, name: str, *, viewer: str, at: datetime | None) -> None:
+    """Refuse what no sound index serves: one that is kept in a file may have been forged."""
+    served = cell.id == name and is_visible(cell.scope, viewer=viewer)
+    if not served or (at is not None and not cell.is_active(at)):
+        raise StoreRefusedError(
+            Reason.INDEX_DISAGREES,
+            "the index serves what the store does not let this scope recall",
+            field="index",
+            value=name,
+            remedy="remove the indexes kept beside the store: they are built anew from it",
+        )
 
 
 def _check_limit(limit: object) -> None:

@@ -25,6 +25,8 @@ from cma.values.validation import Value, trusted
 
 PART_NAMES = ("lexical", "confidence", "importance", "recency", "link")
 TRACE_DOMAIN = "cma:recall-trace:1"
+LEAST_SHOWN = 5e-7
+"""A difference of less would read as zero in six decimals."""
 Weight = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
@@ -131,7 +133,7 @@ class RecallTrace(Value):
             for name in weights.names
         }
         told = ", ".join(
-            f"{name} {gain:+.6f}"
+            f"{name} {gain:+.6f}" if abs(gain) >= LEAST_SHOWN else f"{name} {gain:+.1e}"
             for name, gain in sorted(gains.items(), key=lambda item: -abs(item[1]))
             if gain
         )

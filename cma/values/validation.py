@@ -38,6 +38,7 @@ _REMEDIES: Mapping[str, str] = {
     "string_too_long": "shorten it, or split it into several cells",
     "string_too_short": "give some text",
     "enum": "use one of the names listed",
+    "literal_error": "use one of the names listed",
     "dict_type": "give a mapping",
 }
 

@@ -64,6 +64,8 @@ def read_conversation(sample: dict[str, Any]) -> tuple[Conversation, list[Eviden
     """Read one conversation; question ids are `qa0`, `qa1`, ... in published order."""
     name = str(sample["sample_id"])
     turns = _turns(sample["conversation"])
+    for turn in turns:
+        turn.text.encode()  # a lone surrogate is no text: ValueError
     known = {turn.id for turn in turns}
     if len(known) != len(turns):
         raise DataError(f"conversation {name} uses one turn id twice")

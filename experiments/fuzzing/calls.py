@@ -239,8 +239,11 @@ def command_line(folder: Path) -> Iterator[Read]:
         if done.exit_code not in STATUSES:
             raise BrokenPromiseError(f"it ended with status {done.exit_code}")
         asked = len(words) > 1 and words[-1] == "--json" and not words[-2].startswith("-")
-        if asked and done.exit_code != 2 and not {"--help", "--version"} & set(words):
-            json.loads(done.stdout)
+        if asked and done.exit_code != 2 and not {"--help", "--version", "--"} & set(words):
+            try:
+                json.loads(done.stdout)
+            except ValueError as error:
+                raise BrokenPromiseError("no JSON document, though one was asked for") from error
         if done.exit_code:
             raise CommandRefusedError(done.exit_code)
 

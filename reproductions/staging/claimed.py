@@ -43,6 +43,8 @@ def problems_of_claims(files: Mapping[str, Any]) -> Iterator[str]:
         elif row["verdict"] in PASSES.values():
             if PASSES.get(claim.judge) != row["verdict"]:
                 yield f"{claim.id}: {row['verdict']} is no verdict of {claim.judge}"
+            elif row["measured"] is None:
+                yield f"{claim.id}: {row['verdict']} without anything measured"
             elif claim.figures and row["measured"] != claim.value:
                 yield f"{claim.id}: passed with {row['measured']}, where {claim.value} is claimed"
             yield from _of_run(claim.id, claim.experiment, claim.figures, row["measured"], files)

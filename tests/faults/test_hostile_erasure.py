@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cma import FixedClock, Memory
+from cma import Caller, FixedClock, Memory, Reason
 from cma.doctor.examining import examine
 from cma.doctor.findings import Code
 from cma.orion import cleaning, index_keeping
-from tests.faults.injection import CALLER, START, remember
+from tests.faults.injection import CALLER, START, refused, remember
 from tests.faults.marked import WHY, found_in
 
 WORD = ("quagmark",)
@@ -50,3 +50,24 @@ def test_the_draft_of_an_index_that_was_begun_goes_with_the_erasure(
     assert ann.erase(cell.id, reason=WHY).cleaned
     assert found_in(path.parent, WORD) == set()
     assert bystander.exists()
+
+
+def test_no_skill_is_proposed_from_an_erased_execution(ann: Memory) -> None:
+    told = {"task": "make tea", "steps": ["boil"], "outcome": "success"}
+    cells = [remember(ann, f"tea was made, {number}", minutes=number) for number in range(3)]
+    runs = [ann.execute(sources=[each.id], **told).id for each in cells]
+    ann.erase(cells[0].id, reason=WHY)
+    for chosen in (runs[:1], runs, runs[::-1]):
+        with refused(ann, Reason.EVIDENCE_INCOMPLETE, "executions"):
+            ann.propose_skill(executions=chosen)
+    assert ann.propose_skill(executions=runs[1:]).candidate.executions == tuple(sorted(runs[1:]))
+
+
+def test_a_refused_erasure_leaves_the_kept_index(ann: Memory) -> None:
+    cell = remember(ann, "a quagmark of hers")
+    place = ann.keep_index()
+    with refused(ann, Reason.POLICY_UNAUTHORISED):
+        ann.acting_as(Caller(name="planner", authority="model")).erase(cell.id, reason=WHY)
+    assert place.exists()
+    ann.erase(cell.id, reason=WHY)
+    assert not place.exists()

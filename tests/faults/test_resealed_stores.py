@@ -99,6 +99,14 @@ RECORDS: dict[str, tuple[list[Statement], str]] = {
         ],
         "the chain does not tell of this trace",
     ),
+    "a cell's row out of order": (
+        [("UPDATE cells SET ordinal = -5 WHERE ordinal = 2",)],
+        "does not come upon it",
+    ),
+    "a link's row out of order": (
+        [("UPDATE links SET ordinal = -5 WHERE ordinal = 1",)],
+        "does not come upon it",
+    ),
     "a trace gone": ([("DELETE FROM traces",)], "the store does not hold it"),
     "a link gone": ([("DELETE FROM links",)], "the store does not hold it"),
 }

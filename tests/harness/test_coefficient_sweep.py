@@ -21,6 +21,7 @@ from experiments.data.generated import generate
 from experiments.engines import Row
 from experiments.evaluation import METRICS, Judge
 from experiments.failures import ExperimentError, UsageError
+from experiments.headline import headline
 from experiments.overrides import composed
 from experiments.result import Result
 from experiments.rungs import Packing
@@ -744,6 +745,13 @@ def test_a_run_keeps_its_seconds_in_machine_json_and_the_page_shows_them(tmp_pat
     machine = json.loads((outcome.place / "machine.json").read_text())
     assert set(machine["figures"]) == {"generated.sweep.seconds", "generated.sweep.speedup"}
     assert "seconds" not in json.dumps(written["figures"])
+    with (outcome.place / "folds.csv").open() as file:
+        chosen = {row["fold"]: row for row in csv.DictReader(file)}["all"]
+    worth, choice = (headline(outcome.place) or "").splitlines()
+    assert f"held out {written['figures']['generated.recall10.tuned']['value']:.3f}" in worth
+    assert choice.split(" (")[0] == "chosen on all questions by recall@10: " + ", ".join(
+        f"{part}={float(chosen[part]):g}" for part in EVERY_PART if float(chosen[part])
+    )
     assert running.run(composed([*SMALL, f"paths.runs={runs}", "sweep.threads=1"])).reused
     assert main(["--runs", str(runs), "--out", str(out)]) == 0
     figures = json.loads((out / "figures.json").read_text())

@@ -18,6 +18,7 @@ from experiments import fuzz
 from experiments.data.locomo import read_locomo
 from experiments.failures import DataError, UsageError
 from experiments.fuzzing import hunting, replay
+from experiments.fuzzing.files import LOCOMO
 from experiments.fuzzing.hunting import Fault, Tally, hunt, tally_of
 from experiments.fuzzing.shrinking import shrunk
 from experiments.fuzzing.target import Read, Target
@@ -198,3 +199,18 @@ def test_conversations_nested_too_deep_are_refused(tmp_path: Path) -> None:
     file.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"deep\.json is not a LoCoMo file"):
         read_locomo(file)
+
+
+def test_conversations_with_half_a_character_are_refused(tmp_path: Path) -> None:
+    whole = json.dumps(LOCOMO)
+    file = tmp_path / "half.json"
+    file.write_text(whole)
+    assert len(read_locomo(file)[0]) == 1
+    file.write_text(whole.replace("tea?", "tea \\ud800"))
+    with pytest.raises(DataError, match="surrogates not allowed"):
+        read_locomo(file)
+
+
+def test_an_override_that_refers_to_another_type_is_refused() -> None:
+    with pytest.raises(UsageError, match="could not be converted"):
+        composed(["experiment=fuzz", "fuzz.inputs=${paths.runs}"])

@@ -172,8 +172,8 @@ def test_the_section_says_what_went_wrong_and_bounds_what_did_not(tmp_path: Path
     assert lines["kill -9", "acknowledged and lost"][-1] == "0 of 20"
     assert lines["power cut", "acknowledged and lost"][-1] == "40 of 50"
     assert lines["power cut", "torn"][1:3] == ["0", "3%"]
-    assert lines["bit of a live store flipped", "changed and unnoticed"][:2] == ["55", "1"]
-    assert lines["bit of a live store flipped", "changed and unnoticed"][-1] == "51 of 55"
+    assert lines["bit flipped that changes a live store", "unnoticed"][:2] == ["55", "1"]
+    assert lines["bit flipped that changes a live store", "unnoticed"][-1] == "51 of 55"
     assert len(details) == 5
     shown = {detail.name: detail for detail in details}
     assert shown["recovery-snapshot-damage"].rows[1][1:] == [

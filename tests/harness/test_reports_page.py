@@ -244,6 +244,17 @@ def test_claims_judged_on_other_runs_are_marked(tmp_path: Path) -> None:
     )
 
 
+def test_claims_judged_on_a_failed_run_that_the_page_names_are_not_marked(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    error = {"type": "ExperimentError", "message": "pytest ended with status 2"}
+    write_tally(runs, status="failed", error=error)
+    judge_main(["--runs", str(runs)])
+    assert main(["--runs", str(runs), "--out", str(tmp_path / "out")]) == 0
+    said = said_by(tmp_path / "out")
+    assert "Run 0123456789abcdef failed" in said
+    assert "judged on runs that this page does not show" not in said
+
+
 def test_leftovers_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) -> None:
     runs, out = tmp_path / "runs", tmp_path / "out"
     write_tally(runs)

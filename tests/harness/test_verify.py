@@ -153,6 +153,7 @@ CLAIMED: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "other claims": lambda content: content["claims"].pop(),
     "another statement": lambda content: row(content, "weights-unchanged").update(paper_value=0),
     "is no verdict of exact": lambda content: swap(content, "weights-unchanged"),
+    "without anything measured": lambda content: passed(content, "failure-tight-budget"),
     "passed with 39": lambda content: row(content, "orion-40-tests").update(measured=39),
     "the run says otherwise": lambda content: row(content, "trifid-20-tests").update(measured=19),
 }
@@ -165,6 +166,15 @@ def row(content: dict[str, Any], name: str) -> dict[str, Any]:
 def swap(content: dict[str, Any], name: str) -> None:
     one = row(content, name)
     content["verdicts"][one["verdict"]] -= 1
+    one["verdict"] = "structure reproduced"
+    content["verdicts"][one["verdict"]] += 1
+
+
+def passed(content: dict[str, Any], name: str) -> None:
+    """Call what was not run a pass."""
+    one = row(content, name)
+    assert one["verdict"] == "not run here"
+    content["verdicts"]["not run here"] -= 1
     one["verdict"] = "structure reproduced"
     content["verdicts"][one["verdict"]] += 1
 

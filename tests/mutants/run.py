@@ -128,7 +128,10 @@ def run_checks(sources: Path, options: argparse.Namespace, console: Console) -> 
     killed = sum(outcome == removing.KILLED for outcome in outcomes.values())
     if not options.checks:
         write_checks(outcomes, len(entries) - len(tests), digest_of(sources))
-    console.print(f"{killed} of {len(chosen)} checks missed by a test", highlight=False)
+    console.print(
+        f"{killed} of {len(chosen)} checks are noticed by a test when they are gone",
+        highlight=False,
+    )
     return 0 if killed == len(chosen) else 1
 
 
