@@ -48,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = vars(parsed)
     if not any(flags.get(name) for name in (*OTHER_CONFIG_FLAGS, *OTHER_MODE_FLAGS)):
         wrong = overrides.problems(parsed.overrides)
+        if not wrong and not parsed.multirun:
+            several = overrides.listed(parsed.overrides)
+            wrong = [
+                f"{each} gives several values; a grid of them is run with -m" for each in several
+            ]
         if wrong:
             for problem in wrong:
                 _say(f"error: {problem}")

@@ -91,6 +91,14 @@ def problems(overrides: Sequence[str]) -> list[str]:
     return _composing_problem(overrides)
 
 
+def listed(given: Sequence[str]) -> list[str]:
+    """Return which right overrides give a key several values, as only a multirun takes them."""
+    parsed = OverridesParser.create().parse_overrides(list(given))
+    if any(override.key_or_group == "hydra.mode" for override in parsed):
+        return []
+    return [str(override.input_line) for override in parsed if override.is_sweep_override()]
+
+
 def value_of(key: str, given: Sequence[str]) -> str:
     """Return what a key that is not swept gets from right overrides, else its default."""
     value = flattened()[key]

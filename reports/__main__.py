@@ -16,7 +16,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from reports import compare, readme
+from rich.console import Console
+from rich.progress import track
+
+from reports import compare, readme, unchanged
 from reports.figures import gather, write_figures
 from reports.page import claim_table, figure_table, render
 from reports.paper import write_for_paper
@@ -51,7 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return readme.main(given[1:])
     options = _parser().parse_args(given)
     try:
-        page = report(runs_folder(options.runs), options.out)
+        runs = runs_folder(options.runs)
+        now = unchanged.made_of(runs)
+        if unchanged.is_unchanged(options.out, now):
+            print(f"report: {options.out / 'index.html'} (unchanged; remove it to write it anew)")
+            return 0
+        page = report(runs, options.out, now)
     except BrokenPipeError:
         raise  # nobody reads on: no matter of files
     except (CorruptInputError, OSError) as error:
@@ -61,8 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def report(runs: Path, out: Path) -> Path:
-    """Write the whole report below `out`; return the page's path."""
+def report(runs: Path, out: Path, made_of: unchanged.State) -> Path:
+    """Write the whole report below `out`; return the page's path.
+
+    made_of: what it is made of, as `unchanged` tells it.
+    """
     earlier = _written_before(out)
     found_runs = read_runs(runs)
     choices = choose(found_runs)
@@ -80,13 +91,14 @@ def report(runs: Path, out: Path) -> Path:
     for table in tables:
         written += write_table(table, out / "tables")
     plots = [plot for section in found for plot in section.plots]
-    for plot in plots:
+    for plot in track(plots, "plots", console=Console(stderr=True), transient=True):
         written += plot.write(out / "plots")
     written += write_for_paper(plots, out / "figures")
     write_figures(gathered, out / "figures.json")
     page = out / "index.html"
     page.write_text(text, encoding="utf-8")
     _remove_leftovers(out, earlier, written)
+    unchanged.keep(out, made_of, [*written, page, out / "figures.json", out / LISTING])
     for section in found:
         if section.state != "measured":
             print(f"{section.title}: {section.message} Run: {section.command}")

@@ -45,10 +45,11 @@ def clean(connection: apsw.Connection) -> bool:
     """
     try:
         if is_owed(connection):
-            remove_kept(Path(connection.filename))  # a kept index holds terms of what it indexed
             _rebuild(connection)
-            _fold_in(connection)  # waits for whoever still reads what stood before the erasure
-            remove_kept(Path(connection.filename))  # one of those may have kept its index meanwhile
+            _fold_in(connection)
+            # It holds terms of what it indexed. Whoever read what stood before the erasure, and may
+            # have kept an index meanwhile, is done by now: the folding waits for them.
+            remove_kept(Path(connection.filename))
             _strike_off(connection)
             _fold_in(connection)
     except INTERRUPTIONS:

@@ -115,6 +115,7 @@ def test_without_data_a_run_that_may_be_skipped_is_and_leaves_a_note(command, tm
             "are: unicode, english, dialogue\n",
         ),
         (["experiment=retrieval", "data.path=nowhere"], "data.path=nowhere does not exist"),
+        (["experiment=retrieval", "seed=1,2"], "seed=1,2 gives several values; a grid of them"),
     ],
 )
 def test_wrong_request_ends_with_status_2_a_clear_word_and_nothing_written(

@@ -280,3 +280,23 @@ def test_a_bench_file_that_holds_no_figures_is_status_two(tmp_path: Path) -> Non
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "x.json").write_text("[1]")
     assert main(["--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+
+
+def test_a_report_that_would_be_the_same_is_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    write_tally(runs)
+    asked = ["--runs", str(runs), "--out", str(out)]
+    assert main(asked) == 0
+    page = out / "index.html"
+    before, text = page.stat().st_mtime_ns, page.read_text()
+    assert main(asked) == 0
+    assert "unchanged" in capsys.readouterr().out
+    assert page.stat().st_mtime_ns == before
+    page.write_text("something else")
+    assert main(asked) == 0
+    assert page.read_text() == text
+    write_run(runs, "unheard_of")
+    assert main(asked) == 0
+    assert "unchanged" not in capsys.readouterr().out.splitlines()[-1]
