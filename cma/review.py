@@ -11,7 +11,7 @@ from datetime import datetime
 
 from cma.eagle.executions import visible_executions
 from cma.eagle.skills import check_skill_evidence, propose_skill
-from cma.lagoon.admission import EvidenceCheck, admit_candidate
+from cma.lagoon.admission import EvidenceCheck, admit_candidate, check_not_repeated
 from cma.lagoon.approvals import (
     Approval,
     file_approval,
@@ -58,6 +58,7 @@ def grant(
         candidate = read_candidate(transition.connection, candidate_id, viewer=viewer)
         check_open(transition.connection, candidate)
         approval = _granted(transition, candidate, approval_id, expires_at, caller, policy)
+        check_not_repeated(transition.connection, approval)
         return file_approval(transition, approval, candidate.held_in)
 
 

@@ -91,7 +91,8 @@ def report(runs: Path, out: Path, made_of: unchanged.State) -> Path:
     for table in tables:
         written += write_table(table, out / "tables")
     plots = [plot for section in found for plot in section.plots]
-    for plot in track(plots, "plots", console=Console(stderr=True), transient=True):
+    console = Console(stderr=True)
+    for plot in track(plots, "plots", console=console, disable=not console.is_terminal):
         written += plot.write(out / "plots")
     written += write_for_paper(plots, out / "figures")
     write_figures(gathered, out / "figures.json")

@@ -204,11 +204,13 @@ def _check_independent(execution: ExecutionTrace, earlier: Sequence[_Earlier]) -
 def _link_opposite(
     transition: Transition, execution: ExecutionTrace, earlier: Sequence[_Earlier]
 ) -> None:
-    # Joined to the first of the other outcome: all executions in conflict are then one component.
+    # The first of an outcome is joined to all of the other, a later one to the first of the other:
+    # so all executions in conflict are one component, and whoever holds one holds all.
     own = [each for each in earlier if each.scope == execution.scope]
-    opposite = next((each for each in own if each.outcome is not execution.outcome), None)
-    if opposite is not None:
+    opposite = [each for each in own if each.outcome is not execution.outcome]
+    first = len(opposite) == len(own)
+    for other in opposite if first else opposite[:1]:
         draft = LinkDraft(
-            kind=LinkKind.CONFLICT, source_id=opposite.cells[-1], target_id=execution.cells[-1]
+            kind=LinkKind.CONFLICT, source_id=other.cells[-1], target_id=execution.cells[-1]
         )
         put_link(transition, link_of_draft(draft, transition.at), or_any=True)

@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping
 
 import apsw
 
-from cma.lagoon.approvals import Approval, approval_record_id, check_approval, file_approval
+from cma.lagoon.approvals import (
+    Approval,
+    approval_record_id,
+    check_approval,
+    file_approval,
+    mismatch,
+)
 from cma.lagoon.candidates import Candidate, claim_key
 from cma.lagoon.claims import ADMISSION, link_claim_conflicts
 from cma.lagoon.policy import Policy
@@ -57,6 +63,7 @@ def admit_candidate(
     _check_sources(connection, candidate)
     evidence_checks[candidate.kind](connection, candidate, policy)
     approval = _checked_approval(approval, candidate, transition, policy)
+    check_not_repeated(connection, approval)
     known = find_admission(connection, candidate.fingerprint)
     if known is not None:
         return _repeated(transition, known, candidate, approval)
@@ -198,6 +205,21 @@ def _admitted(
     )
     link_claim_conflicts(transition, cell, policy)
     return cell
+
+
+def check_not_repeated(connection: apsw.Connection, approval: Approval) -> None:
+    """Refuse an approval whose id has approved a repeat: of another proposal, that is.
+
+    Raises TransitionRejectedError (`approval-mismatch`).
+    """
+    row = connection.execute(
+        "SELECT 1 FROM attendant WHERE kind = ?"
+        " AND json_extract(CAST(record AS TEXT), '$.identity.approval') = ?"
+        " AND json_extract(CAST(record AS TEXT), '$.identity.candidate') <> ?",
+        (REPEAT, approval.id, approval.candidate),
+    ).fetchone()
+    if row is not None:
+        raise mismatch(approval, approval.candidate)
 
 
 def _repeated(

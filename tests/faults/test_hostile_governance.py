@@ -370,3 +370,38 @@ def test_a_skill_that_was_carried_out_a_thousand_times_can_be_proposed() -> None
     """It must name every execution, so the bound on them bounds how often it may be carried out."""
     told = tuple(f"execution-{number}" for number in range(5_000))
     assert SkillDraft(executions=told).executions == told
+
+
+def test_an_id_that_approved_a_repeat_approves_nothing_else(memory: Memory, ann: Memory) -> None:
+    cell = claimed(ann, "Ann drinks tea", first=0)
+    again = proposed(ann, "Ann drinks tea", frames(ann, "Ann drinks tea", first=10))
+    other = proposed(ann, "Ann drinks milk", frames(ann, "Ann drinks milk", first=20))
+    approver = ann.acting_as(PERSON)
+    assert approver.approve(again.id, approval_id="CR-again").id == cell.id
+    assert approver.approve(again.id, approval_id="CR-again").id == cell.id
+    for use in (
+        lambda: approver.approve(other.id, approval_id="CR-again"),
+        lambda: approver.grant(other.id, approval_id="CR-again"),
+    ):
+        refused(memory, Reason.APPROVAL_MISMATCH, use)
+    assert approver.approve(other.id, approval_id="CR-other").content == "Ann drinks milk"
+
+
+@pytest.mark.parametrize("outcomes", ["SSF", "SSFSF", "FFFS", "SFSF"])
+def test_whoever_holds_one_execution_in_conflict_holds_all(ann: Memory, outcomes: str) -> None:
+    witnesses = []
+    for number, outcome in enumerate(outcomes):
+        seen = remember(ann, f"run {number}", minutes=number)
+        witnesses.append(seen.id)
+        ann.execute(
+            task="deploy",
+            steps=["build", "ship"],
+            outcome="success" if outcome == "S" else "failure",
+            sources=[seen.id],
+        )
+    joined = {witnesses[0]}
+    pairs = [(link.source_id, link.target_id)
+             for cell in witnesses for link in ann.links_of(cell, kind="conflict")]  # fmt: skip
+    for _ in witnesses:
+        joined |= {end for pair in pairs if joined & set(pair) for end in pair}
+    assert joined == set(witnesses)

@@ -14,6 +14,7 @@ from experiments import running
 from experiments.failures import RunFailedError
 from experiments.overrides import composed
 from reports.__main__ import report
+from reports.unchanged import made_of
 from reproductions.__main__ import main
 from reproductions.claims import CLAIMS_FILE
 from reproductions.schemas import __main__ as command
@@ -43,7 +44,7 @@ def test_what_the_harness_writes_fits_its_schemas(tmp_path: Path) -> None:
     assert problems("machine", place / "machine.json") == []
     assert main(["--runs", str(runs)]) == 0
     assert problems("judged_claims", runs / "claims.json") == []
-    report(runs, tmp_path / "out")
+    report(runs, tmp_path / "out", made_of(runs))
     assert problems("figures", tmp_path / "out" / "figures.json") == []
     assert problems("claims", CLAIMS_FILE) == []
 

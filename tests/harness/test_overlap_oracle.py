@@ -128,7 +128,7 @@ def test_experiment_hands_on_what_the_store_recalled(tmp_path):
     corpus = generate(GeneratedSettings(conversations=1, questions=10))
     settings = composed(["experiment=retrieval", "data=generated"])
     compared = rows(settings.evaluation, settings.retrieval)
-    assert len({row.name for row in compared}) == len(compared) == 12
+    assert len({row.name for row in compared}) == len(compared) == 18
     rankings = rank(corpus, compared, LIMIT, tmp_path)
     (conversation,) = corpus.conversations
     texts = {turn.id: turn.text for turn in conversation.turns}
