@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -52,12 +53,12 @@ class Table:
     folded: bool = False
     """Shown closed on the page: detail that few readers open."""
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Column headings in order."""
         return [str(name) for name in self.frame.columns]
 
-    @property
+    @cached_property
     def rows(self) -> list[list[str]]:
         """Cells, row by row."""
         return [[str(cell) for cell in row] for row in self.frame.to_numpy().tolist()]
@@ -67,7 +68,7 @@ class Table:
         """Whether the page sets intervals below their values."""
         return len(self.frame.columns) > NARROW
 
-    @property
+    @cached_property
     def wordy(self) -> bool:
         """Whether the page sets its rows one cell below the other on a phone: text, few numbers."""
         longest = max((len(cell) for row in self.rows for cell in row), default=0)
