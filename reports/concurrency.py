@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
+from reports.tables import ZERO_BOUND, Table, table
 from reproductions.results import Run
-
-ZERO_BOUND = 3
-"""With nothing seen in N tries, 3/N bounds the share at 95 percent."""
 
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...]]:
     """Return the finding, the table of what was wrong, and that of answers and times."""
-    rows = run.table("concurrency.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a concurrency run without concurrency.csv; "
-            "run: python -m experiments experiment=concurrency resume=false"
-        )
+    rows = run.needed("concurrency.csv", "a concurrency run")
     operations = {row["writers"]: int(row["operations"]) for row in rows}
     total = sum(operations.values())
     wrong = sum(int(row["cases"]) for row in rows)

@@ -9,7 +9,6 @@ from matplotlib.patches import Rectangle
 
 from reports.plots import BLUE, GREEN, SKY, VERMILLION, Plot, Theme
 from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 ASPECTS = ("response", "digest", "artifact")
@@ -30,12 +29,7 @@ Row = Mapping[str, str]
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
     """Return the finding, the tables and the heat map."""
-    rows = run.table("failures.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a failure matrix without failures.csv; "
-            "run: python -m experiments experiment=failure_matrix resume=false"
-        )
+    rows = run.needed("failures.csv", "a failure matrix")
     for row in rows:
         if row["required"] not in RESPONSES or row["fell_short"] not in ("", *ASPECTS):
             raise ValueError(f"row {row['case']} asks for {row['required']}")

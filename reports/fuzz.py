@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
+from reports.tables import ZERO_BOUND, Table, table
 from reproductions.results import Run
-
-ZERO_BOUND = 3
-"""With nothing seen in N tries, 3/N bounds the share at 95 percent."""
 
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...]]:
     """Return the finding and the table by reader."""
-    rows = run.table("fuzz.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a fuzz run without fuzz.csv; "
-            "run: python -m experiments experiment=fuzz resume=false"
-        )
+    rows = run.needed("fuzz.csv", "a fuzz run")
     total = sum(int(row["inputs"]) for row in rows)
     untyped = sum(int(row["untyped"]) for row in rows)
     finding = f"{total:,} hostile inputs: {untyped:,} came back with an error that nobody promised"

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from reports.plots import BLUE, GREEN, ORANGE, Plot, Theme
 from reports.tables import Table, table, with_interval
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 CONDITIONS: Mapping[str, str] = {
@@ -26,12 +25,7 @@ Row = Mapping[str, str]
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
     """Return the finding, the tables and the plot."""
-    rows = run.table("summary.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a task without summary.csv; "
-            "run: python -m experiments experiment=task_gain resume=false"
-        )
+    rows = run.needed("summary.csv", "a task")
     found = {(row["metric"], row["condition"]): row for row in rows}
     shown = [
         {"condition": CONDITIONS[name],

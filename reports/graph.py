@@ -14,7 +14,6 @@ from matplotlib.patches import FancyArrowPatch, RegularPolygon
 
 from reports.plots import GREEN, ORANGE, SKY, Plot, Theme
 from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 SCALES = {"control": ORANGE, "schema": SKY, "episode": GREEN}
@@ -45,14 +44,10 @@ class Hexagon:
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
     """Return the finding, the tables and the picture."""
-    nodes, edges, ways, traversal = (
-        run.table(f"{name}.csv") or [] for name in ("nodes", "edges", "ways", "traversal")
+    nodes = run.needed("nodes.csv", "a graph fixture")
+    edges, ways, traversal = (
+        run.table(f"{name}.csv") or [] for name in ("edges", "ways", "traversal")
     )
-    if not nodes:
-        raise CorruptInputError(
-            f"{run.folder}: a graph fixture without nodes.csv; "
-            "run: python -m experiments experiment=graph_fixture resume=false"
-        )
     hexagons = [_hexagon(row) for row in nodes]
     for row in edges:
         if not {row["source"], row["target"]} <= {each.name for each in hexagons}:

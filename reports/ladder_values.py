@@ -92,12 +92,7 @@ def _percent(value: Value) -> str:
 
 def values_of(run: Run, stem: str) -> list[Value]:
     """Return the values of one of a run's long tables; refuse what is none."""
-    rows = run.table(f"{stem}.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a version ladder without {stem}.csv; "
-            "run: python -m experiments experiment=version_ladder resume=false"
-        )
+    rows = run.needed(f"{stem}.csv", "a version ladder")
     found = []
     for row in rows:
         value, low, high = (float(row[key]) for key in ("value", "low", "high"))

@@ -6,13 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from reports.tables import Table, table
+from reports.tables import ZERO_BOUND, Table, table
 from reproductions.inputs import CorruptInputError
 from reproductions.results import Figure, Run
 
 ACCEPTED = "accepted"
-ZERO_BOUND = 3
-"""With nothing seen in N tries, 3/N bounds the share at 95 percent."""
 MEANINGS = {
     ACCEPTED: "restored although it was damaged",
     "snapshot-envelope": "the first line, which names what follows, is not whole",

@@ -58,12 +58,7 @@ def scorer_label(name: str) -> str:
 
 def measured(run: Run) -> list[Measured]:
     """Return the long table, checked; a value that is no finite number is an error."""
-    rows = run.table("recall.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a retrieval run without recall.csv; "
-            "run: python -m experiments experiment=retrieval resume=false"
-        )
+    rows = run.needed("recall.csv", "a retrieval run")
     found = []
     for row in rows:
         try:

@@ -129,7 +129,7 @@ def _costs(run: Run, anchor: str) -> Table:
     rows = [
         {"cells": f"{int(row['cells']):,}", "engine": _name(row["engine"])}
         | {key: _shown(row.get(key, "")) for key in COSTS}
-        for row in _rows(run, "costs")
+        for row in run.needed("costs.csv", "scale")
     ]
     return table(
         f"{anchor}-costs", "What a store of so many cells costs", rows,
@@ -183,7 +183,7 @@ def _points(values: Sequence[Latency], mix: str, engine: str) -> list[tuple[int,
 
 def _latencies(run: Run) -> list[Latency]:
     found = []
-    for row in _rows(run, "latency"):
+    for row in run.needed("latency.csv", "scale"):
         times = [float(row[key]) for key in ("median_ms", "p95_ms", "p99_ms")]
         if any(finite(each) is None or each <= 0 for each in times) or row["mix"] not in MIXES:
             raise CorruptInputError(f"{run.folder}/latency.csv: a latency that is none")
@@ -199,16 +199,6 @@ def _latencies(run: Run) -> list[Latency]:
             )
         )
     return found
-
-
-def _rows(run: Run, stem: str) -> list[dict[str, str]]:
-    rows = run.table(f"{stem}.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: scale without {stem}.csv; "
-            "run: python -m experiments experiment=scale resume=false"
-        )
-    return rows
 
 
 def _asked(run: Run) -> list[str]:

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from reports.plots import BLUE, ORANGE, Plot, Theme
 from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 PAPER = {"1": 7.7929, "2": 4.9193}
@@ -35,7 +34,7 @@ Built = tuple[str, tuple[Table, ...], tuple[Plot, ...]]
 
 def build_delta(run: Run, anchor: str) -> Built:
     """Return finding, tables and plot of the frozen-model diagnostic."""
-    norms, checks = (_rows(run, name) for name in ("norms.csv", "checks.csv"))
+    norms, checks = (run.needed(name, "a run") for name in ("norms.csv", "checks.csv"))
     dtypes = list(dict.fromkeys(row["dtype"] for row in norms))
     shown = [
         {
@@ -84,7 +83,7 @@ def build_delta(run: Run, anchor: str) -> Built:
 
 def build_transfer(run: Run, anchor: str) -> Built:
     """Return finding, table and plot of the diagnostic over families."""
-    rows = _rows(run, "transfer.csv")
+    rows = run.needed("transfer.csv", "a run")
     held = {row["family"] for row in rows} - {
         row["family"] for row in rows if row["structure"] != "True"
     }
@@ -156,16 +155,6 @@ def norm_bars(name: str, rows: Sequence[Row], alternative: str) -> Plot:
         return figure
 
     return Plot(name, "Memory delta by condition and place", alternative, draw)
-
-
-def _rows(run: Run, name: str) -> Sequence[Row]:
-    rows = run.table(name)
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a run without {name}; "
-            f"run: python -m experiments experiment={run.result.experiment} resume=false"
-        )
-    return rows
 
 
 def _paper(row: Row) -> float | str:

@@ -13,7 +13,6 @@ from reports.plots import Plot
 from reports.retrieval_values import data_label
 from reports.sweep_plots import curves, surface
 from reports.tables import Table, table, with_interval
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 Row = Mapping[str, str]
@@ -249,13 +248,7 @@ def _labels(rows: Sequence[Row]) -> list[str]:
 
 
 def _rows(run: Run, stem: str) -> list[dict[str, str]]:
-    rows = run.table(f"{stem}.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a sweep without {stem}.csv; "
-            "run: python -m experiments experiment=coefficient_sweep resume=false"
-        )
-    return rows
+    return run.needed(f"{stem}.csv", "a sweep")
 
 
 def _share(row: Row) -> str:

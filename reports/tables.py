@@ -20,6 +20,8 @@ NARROW = 6
 """Columns up to which values and intervals stand side by side."""
 WORDY = 28
 """Letters in a cell beyond which a table of words is too wide for a phone."""
+ZERO_BOUND = 3
+"""With nothing seen in N tries, 3/N bounds the share at 95 percent."""
 LONG = 24
 """Rows from which a table gets a filter and a capped height on the page."""
 

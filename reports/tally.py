@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from reports.plots import Plot, tally_bars
 from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 OUTCOMES = {"missing": "not run"}
@@ -13,12 +12,7 @@ VERSIONS = ("orion", "trifid", "lagoon", "eagle", "rosette")
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Plot, ...]]:
     """Return the finding, the tables and the plot."""
-    rows = run.table("contracts.csv")
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a contract tally without contracts.csv; "
-            "run: python -m experiments experiment=contract_tally resume=false"
-        )
+    rows = run.needed("contracts.csv", "a contract tally")
     outcomes: dict[str, dict[str, int]] = {}
     for row in rows:
         version = outcomes.setdefault(row["version"], {"passed": 0, "failed": 0, "missing": 0})

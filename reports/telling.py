@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.tables import Table, table
-from reproductions.inputs import CorruptInputError
 from reproductions.results import Run
 
 FOLDED = 12
@@ -41,12 +40,7 @@ class Step:
 
 def build(run: Run, anchor: str) -> tuple[str, tuple[Table, ...], tuple[Step, ...]]:
     """Return the finding, the table of all steps, and the steps within steps."""
-    rows = run.table("steps.csv") or []
-    if not rows:
-        raise CorruptInputError(
-            f"{run.folder}: a telling without steps.csv; "
-            "run: python -m experiments experiment=explain resume=false"
-        )
+    rows = run.needed("steps.csv", "a telling")
     steps = nested(rows)
     columns = {
         "step": "Step",

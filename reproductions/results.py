@@ -176,6 +176,19 @@ class Run:
         except (UnicodeDecodeError, csv.Error) as error:
             raise CorruptInputError(f"{path}: not a CSV table: {error}") from error
 
+    def needed(self, name: str, kind: str) -> list[dict[str, str]]:
+        """Rows of a table that every run of its kind has. kind: what such a run is called.
+
+        Raises CorruptInputError where the run has no such table, or no row in it.
+        """
+        rows = self.table(name)
+        if not rows:
+            raise CorruptInputError(
+                f"{self.folder}: {kind} without {name}; "
+                f"run: python -m experiments experiment={self.result.experiment} resume=false"
+            )
+        return rows
+
 
 @dataclass(frozen=True)
 class Choice:
