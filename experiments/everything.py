@@ -37,14 +37,11 @@ def finished(overrides: Sequence[str]) -> Path | None:
 
     Raises ExperimentError for a wrong request.
     """
-    settings = composed(overrides)
     try:
-        asked = known(settings)
+        asked = known(composed(overrides))
     except MissingDataError:
         return None
-    place = asked.identity.place(Path(settings.paths.runs).expanduser())
-    done = runs.finished(place, asked.identity) and asked.experiment.whole(place)
-    return place if asked.settings.resume and done else None
+    return asked.place if asked.settings.resume and asked.is_finished() else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

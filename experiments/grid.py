@@ -95,21 +95,20 @@ def _cell(overrides: tuple[str, ...], swept: set[str]) -> Cell:
     pairs = (each.partition("=") for each in overrides)
     varied = {key: value for key, _, value in pairs if key.lstrip("+") in swept}
     try:
-        settings = composed(overrides)
-        identity = known(settings).identity
+        asked = known(composed(overrides))
     except ExperimentError as error:
         return Cell(overrides, varied, REFUSED, why=str(error))
-    place = identity.place(Path(settings.paths.runs).expanduser())
-    if runs.finished(place, identity):
+    place, run_id = asked.place, asked.identity.run_id
+    if asked.is_finished():
         result = json.loads((place / "result.json").read_text(encoding="utf-8"))
         machine = json.loads((place / "machine.json").read_text(encoding="utf-8"))
         found = result["figures"] | machine.get("figures", {})
-        return Cell(overrides, varied, DONE, identity.run_id, figures=tuple(_figures(found)))
+        return Cell(overrides, varied, DONE, run_id, figures=tuple(_figures(found)))
     if (place / "result.json").is_file():
         result = json.loads((place / "result.json").read_text(encoding="utf-8"))
         why = str((result.get("error") or {}).get("message", ""))
-        return Cell(overrides, varied, FAILED, identity.run_id, why)
-    return Cell(overrides, varied, MISSING, identity.run_id)
+        return Cell(overrides, varied, FAILED, run_id, why)
+    return Cell(overrides, varied, MISSING, run_id)
 
 
 def _figures(found: dict[str, Any]) -> list[dict[str, Any]]:

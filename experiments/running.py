@@ -63,6 +63,15 @@ class Asked(NamedTuple):
     corpus: Corpus | None
     identity: runs.Identity
 
+    @property
+    def place(self) -> Path:
+        """Where the run lies, or would."""
+        return self.identity.place(Path(self.settings.paths.runs).expanduser())
+
+    def is_finished(self) -> bool:
+        """Tell whether the run is there, whole and unchanged."""
+        return runs.finished(self.place, self.identity) and self.experiment.whole(self.place)
+
 
 def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome | Skipped:
     """Run the experiment that the settings name, or find its finished run.
@@ -79,10 +88,10 @@ def run(settings: Settings, overrides: Sequence[str] = ()) -> Outcome | Skipped:
         not_run.note(root, settings.experiment, settings.data.name, error.title)
         return Skipped(settings.experiment, settings.data.name, error.title)
     settings, experiment, corpus, identity = asked
-    place = identity.place(root)
+    place = asked.place
     for name in leftovers.remove(place.parent):
         _log.warning("removed what a killed run had left: %s", place.parent / name)
-    if settings.resume and runs.finished(place, identity) and experiment.whole(place):
+    if settings.resume and asked.is_finished():
         return Outcome(place, reused=True)
     if settings.resume and runs.tampered(place):
         _log.warning("%s was changed after its run, so it runs again", place / "result.json")
