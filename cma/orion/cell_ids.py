@@ -7,8 +7,8 @@ is searched. So a million ids take 24 MB.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,11 @@ _FIRST = 8
 Integers = NDArray[np.int64]
 
 
-class Packed:
-    """Ids of some rows as numbers: `prefixes`, the first 16 digits, and `rests`, 12 bytes each."""
+class Packed(NamedTuple):
+    """Ids of some rows as numbers: the first 16 digits, and 12 bytes of the rest each."""
 
-    __slots__ = ("prefixes", "rests")
-
-    def __init__(self, prefixes: NDArray[np.uint64], rests: NDArray[np.uint8]) -> None:
-        """Hold both columns."""
-        self.prefixes = prefixes
-        self.rests = rests
+    prefixes: NDArray[np.uint64]
+    rests: NDArray[np.uint8]
 
 
 def packed(ids: Sequence[str]) -> Packed:
@@ -75,10 +71,6 @@ class CellIds(Sequence[str]):
         """The id of a row."""
         first, rest = self._prefixes.values[row], self._rests.values[row]
         return f"{_ID}{int(first):016x}{rest.tobytes().hex()}"
-
-    def __iter__(self) -> Iterator[str]:
-        """Every id in the order of the rows."""
-        return map(self.__getitem__, range(len(self)))
 
     @property
     def prefixes(self) -> NDArray[np.uint64]:

@@ -23,9 +23,10 @@ from cma.orion.entries import NEVER, Entries, Entry
 from cma.orion.index_file import Image
 from cma.orion.neighbours import Neighbours
 from cma.orion.postings import Postings
+from cma.orion.query import Query
 from cma.orion.ranking import Ranking
 from cma.orion.scoring import Weights
-from cma.orion.searching import Query, Searcher
+from cma.orion.searching import Searcher
 from cma.orion.surroundings import Surroundings, rank
 
 __all__ = ["NEVER", "Entry", "Index", "Ranking", "Weights"]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cma.orion.columns import Column
 from cma.orion.index_file import Image
+from cma.orion.scoring import Collection
 
 __all__ = ["Postings", "Run"]
 
@@ -99,6 +100,16 @@ class Postings:
     def lengths(self) -> NDArray[np.float64]:
         """By shape: how many terms the cell has."""
         return (self._shapes.values & _MASK).astype(np.float64)
+
+    def collection(self, size: int, words: int) -> Collection:
+        """What the lexical functions may know of `size` cells that hold `words` terms in all."""
+        return Collection(
+            size=size,
+            mean_length=words / max(1, size),
+            frequencies=self.frequencies,
+            lengths=self.lengths,
+            distinct=self.distinct,
+        )
 
     def extend(self, texts: Sequence[Sequence[str]]) -> None:
         """Append cells, each given as its terms, under the next ordinals."""

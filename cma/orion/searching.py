@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +21,14 @@ from cma.orion import pruning
 from cma.orion.columns import Column
 from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
+from cma.orion.ordering import Ordered, ordered, ranking_of
 from cma.orion.postings import Postings
 from cma.orion.pruning import Filter, Priors, Pruner
-from cma.orion.ranking import Ranking, best, plausible
-from cma.orion.scoring import LEXICAL, Cells, Collection, Floats, Match, Weights, recency, total
+from cma.orion.query import Query
+from cma.orion.ranking import Ranking, plausible
+from cma.orion.scoring import LEXICAL, Cells, Floats, Match, recency
 
-__all__ = ["Query", "Searcher"]
+__all__ = ["Searcher"]
 
 _SLACK = 2e-9  # for weights of sum 1; recency is settled to within 2^-31
 _SPARSE = 8
@@ -35,39 +36,6 @@ _FAR = 500.0  # half-lives
 _NEAR = 100.0
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.int64]
-
-
-class Query(NamedTuple):
-    """What is asked of an index, and by whom."""
-
-    terms: tuple[str, ...]
-    viewer: frozenset[int]
-    at_us: int
-    limit: int
-    lexical: str
-    weights: Weights
-    half_life_seconds: float
-    include_inactive: bool
-    exclusion_limit: int
-
-    def checked(self) -> Query:
-        """This query. Raises ValueError if it has no answer."""
-        if not self.terms:
-            raise ValueError("query_terms: empty; ask with at least one term")
-        if self.limit < 1 or self.exclusion_limit < 0:
-            raise ValueError(
-                f"limit: {self.limit}, exclusion_limit: {self.exclusion_limit}; "
-                "must be at least 1 and at least 0"
-            )
-        if self.lexical not in LEXICAL:
-            raise ValueError(
-                f"lexical: {self.lexical!r} is unknown; use one of {', '.join(LEXICAL)}"
-            )
-        if not all(map(math.isfinite, self.weights)):
-            raise ValueError(f"weights: {self.weights} must be finite")
-        if not (self.half_life_seconds > 0 and math.isfinite(self.half_life_seconds)):
-            raise ValueError(f"half_life_seconds: {self.half_life_seconds} must be above zero")
-        return self
 
 
 class _Kept:
@@ -132,27 +100,17 @@ class Searcher:
             served, idle = self._pruned(query, priors, seen, count)
         else:
             served, idle = self._scored(query, seen, words, count)
-        chosen, scores, parts = self._exact(query, served, count)
         left_out = idle.ordinals
         if len(left_out):
-            left_out, _, _ = self._exact(query, idle, query.exclusion_limit)
-        hits, rest = slice(query.limit), slice(query.limit, count)
-        names = self._entries.ids.names(np.concatenate([chosen, left_out]))
-        told, idle_told = names[: len(chosen)], names[len(chosen) :]
-        return Ranking(
-            ordinals=chosen[hits],
-            ids=tuple(told[hits]),
-            scores=scores[hits],
-            parts={part: values[hits] for part, values in parts.items()},
-            exclusions=(
-                *zip(idle_told, repeat("inactive")),
-                *zip(told[rest], repeat("below_limit")),
-            ),
-            excluded={
-                "other_scope": self._entries.cells - seen,
-                "inactive": idle.matching,
-                "below_limit": served.matching - len(chosen[hits]),
-            },
+            left_out = self._exact(query, idle, query.exclusion_limit).ordinals
+        return ranking_of(
+            self._entries,
+            query,
+            self._exact(query, served, count),
+            left_out,
+            seen=seen,
+            matching=served.matching,
+            inactive=idle.matching,
         )
 
     def _scored(self, query: Query, seen: int, words: int, count: int) -> tuple[_Best, _Best]:
@@ -275,13 +233,7 @@ class Searcher:
             keeps = [visible[cells] for cells, _ in holding]
             holding = [(c[keep], s[keep]) for (c, s), keep in zip(holding, keeps, strict=True)]
         matches = [Match(repeats[t], *held) for t, held in zip(terms, holding, strict=True)]
-        collection = Collection(
-            size=seen,
-            mean_length=words / max(1, seen),
-            frequencies=postings.frequencies,
-            lengths=postings.lengths,
-            distinct=postings.distinct,
-        )
+        collection = postings.collection(seen, words)
         linked, crowded = self._linked(query), self._neighbours.crowded
         cells: Cells = slice(0, size)
         if _SPARSE * sum(len(match.cells) for match in matches) < size and not (linked and crowded):
@@ -354,9 +306,7 @@ class Searcher:
             lambda rows: np.exp2((entries.observed[rows] - origin) / half_life_us),
         )
 
-    def _exact(
-        self, query: Query, found: _Best, count: int
-    ) -> tuple[Integers, Floats, dict[str, Floats]]:
+    def _exact(self, query: Query, found: _Best, count: int) -> Ordered:
         """The `count` best of these cells in order, with their exact scores and parts."""
         entries = self._entries
         ordinals, lexical, link = found.ordinals, found.lexical, found.link
@@ -369,15 +319,7 @@ class Searcher:
             "recency": recency(entries.observed[ordinals], query.at_us, query.half_life_seconds),
             "link": link,
         }
-        scores = total(query.weights, parts)
-        ids, names = entries.ids, ordinals.tolist()
-        places = best(scores, entries.prefixes[ordinals], lambda place: ids[names[place]], count)
-        order = np.array(places, np.int64)
-        return (
-            ordinals[order],
-            scores[order],
-            {name: values[order] for name, values in parts.items()},
-        )
+        return ordered(entries, query, ordinals, parts, count)
 
 
 def _ordinals(cells: Cells, places: Integers) -> Integers:

@@ -13,24 +13,22 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cma.orion.context import Asked, Context
 from cma.orion.context_parts import CONTEXT, Around
 from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
+from cma.orion.ordering import Ordered, ordered, ranking_of
 from cma.orion.postings import Postings
-from cma.orion.ranking import Ranking, best
+from cma.orion.query import Query
+from cma.orion.ranking import Ranking
 from cma.orion.scoring import (
     CONTEXT_PARTS,
     LEXICAL,
-    Collection,
     Floats,
     Match,
     recency,
-    total,
 )
-from cma.orion.searching import Query
 
 __all__ = ["Surroundings", "rank"]
 
@@ -61,13 +59,7 @@ def rank(
         Match(repeats[term], cells[visible[cells]], shapes[visible[cells]])
         for term, (cells, shapes) in zip(terms, postings.find(terms), strict=True)
     ]
-    collection = Collection(
-        size=seen,
-        mean_length=words / max(1, seen),
-        frequencies=postings.frequencies,
-        lengths=postings.lengths,
-        distinct=postings.distinct,
-    )
+    collection = postings.collection(seen, words)
     lexical = np.zeros(size + 1)
     LEXICAL[query.lexical](matches, collection, slice(0, size), lexical)
     lendable = lexical.copy()
@@ -94,37 +86,22 @@ def rank(
     candidate &= visible
     served, idle = np.flatnonzero(candidate & present), np.flatnonzero(candidate & ~present)
     count = query.limit + query.exclusion_limit
-    chosen, scores, parts = _best(entries, found, query, served, count)
-    left_out, _, _ = _best(entries, found, query, idle, query.exclusion_limit)
-    hits, rest = slice(query.limit), slice(query.limit, count)
-    ids = entries.ids
-    return Ranking(
-        ordinals=chosen[hits],
-        ids=tuple(ids[ordinal] for ordinal in chosen[hits].tolist()),
-        scores=scores[hits],
-        parts={name: values[hits] for name, values in parts.items()},
-        exclusions=(
-            *((ids[ordinal], "inactive") for ordinal in left_out.tolist()),
-            *((ids[ordinal], "below_limit") for ordinal in chosen[rest].tolist()),
-        ),
-        excluded={
-            "other_scope": entries.cells - seen,
-            "inactive": len(idle),
-            "below_limit": len(served) - len(chosen[hits]),
-        },
+    return ranking_of(
+        entries,
+        query,
+        _best(entries, found, query, served, count),
+        _best(entries, found, query, idle, query.exclusion_limit).ordinals,
+        seen=seen,
+        matching=len(served),
+        inactive=len(idle),
     )
 
 
 def _best(
     entries: Entries, found: Mapping[str, Floats], query: Query, ordinals: Any, count: int
-) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
+) -> Ordered:
     """Return the `count` best of these ordinals in order, with their scores and parts."""
+    if not count:
+        ordinals = ordinals[:0]
     parts = {name: values[ordinals] for name, values in found.items()}
-    scores = total(query.weights, parts)
-    ids, names = entries.ids, ordinals.tolist()
-    if not count or not names:
-        places: list[int] = []
-    else:
-        places = best(scores, entries.prefixes[ordinals], lambda at: ids[names[at]], count)
-    order = np.array(places, np.int64)
-    return ordinals[order], scores[order], {name: own[order] for name, own in parts.items()}
+    return ordered(entries, query, ordinals, parts, count)
