@@ -34,14 +34,6 @@ FARTHEST_CALL = 80
 PATIENCE_SECONDS = 60.0
 
 
-class Cycle(NamedTuple):
-    """One writer: how it was killed, what it had acknowledged, and what was left."""
-
-    killed: str
-    acknowledged: int
-    verdict: Verdict
-
-
 class Tally(NamedTuple):
     """Verdicts by how the writer was killed, and how many steps were acknowledged in all."""
 

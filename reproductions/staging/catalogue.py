@@ -88,11 +88,6 @@ def gate_place(gate: str) -> str:
     return f"gates/{gate}.json"
 
 
-def schema_place(kind: str) -> str:
-    """Return where the tree keeps the schema of a kind of file."""
-    return f"schemas/{kind}.json"
-
-
 def place_of(kind: str, content: Mapping[str, Any]) -> str:
     """Return the path at which a file that says this belongs."""
     return _PLACES[kind](content)
