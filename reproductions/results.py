@@ -162,9 +162,12 @@ class Run:
     def table(self, name: str) -> list[dict[str, str]] | None:
         """Rows of one of the run's CSV tables, None where the run has no such table."""
         path = self.folder / name
-        if name != Path(name).name or not path.is_file():
-            return None
-        content = path.read_bytes()
+        try:
+            if name != Path(name).name or not path.is_file():
+                return None
+            content = path.read_bytes()
+        except OSError as error:  # such as a name that no file can have
+            raise CorruptInputError(f"{path}: cannot be read: {error.strerror}") from error
         digest = (self.result.table_digests | self.machine.table_digests).get(name)
         if digest is not None and hashlib.sha256(content).hexdigest() != digest:
             raise CorruptInputError(

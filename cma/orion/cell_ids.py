@@ -79,8 +79,11 @@ class CellIds(Sequence[str]):
 
     def names(self, rows: Integers) -> list[str]:
         """The ids of many rows."""
-        first = self._prefixes.values[rows].astype(">u8").view(np.uint8).reshape(-1, _FIRST)
-        digits = np.hstack([first, self._rests.values[rows]]).tobytes().hex()
+        told = np.empty((len(rows), _HEX // 2), np.uint8)
+        first = self._prefixes.values[rows].astype(">u8")
+        told[:, :_FIRST] = first.view(np.uint8).reshape(-1, _FIRST)
+        told[:, _FIRST:] = self._rests.values[rows]
+        digits = told.tobytes().hex()
         return [_ID + digits[at : at + _HEX] for at in range(0, len(digits), _HEX)]
 
     def extend(self, ids: Sequence[str], numbers: Packed) -> None:

@@ -50,10 +50,9 @@ class Run(NamedTuple):
             nowhere = np.zeros(len(codes), np.int64)
             return nowhere, nowhere
         places = self.terms.searchsorted(codes)
-        places[places == len(self.terms)] = 0
-        here = self.terms[places] == codes
+        here = self.terms.take(places, mode="clip") == codes
         starts = self.starts[places]
-        return starts, np.where(here, self.starts[places + 1], starts)
+        return starts, self.starts[places + here]
 
 
 class Postings:

@@ -8,16 +8,17 @@ that it returns.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cma.orion.bitmaps import Bitmaps, words_of
+from cma.orion.entries import Entries
+from cma.orion.kernel_inputs import Columns, Common, Held, How, Room
 from cma.orion.postings import Postings, Run
-from cma.orion.scoring import Floats, idf
+from cma.orion.scoring import Floats, Weights, idf
 
 __all__ = ["LARGE", "TERMS", "WEIGHED", "Filter", "Found", "Priors", "Pruner", "packed"]
 
@@ -32,6 +33,10 @@ WEIGHED: dict[str, Callable[[int, int], float]] = {
 _COMMON_SHARE = 64
 _COMMON_LEAST = 2048
 _ROOM = 4096
+_SLACK = 1e-12
+_GRAIN = 2.0**-30
+_FADED = 2.0**-32
+"""A recency below this settles to zero, whatever its last bits."""
 _EVERYONE = np.empty(0, np.uint64)
 _NO_ROWS = np.empty(0, np.int64)
 _POWERS = np.left_shift(1, np.arange(TERMS, dtype=np.uint64))
@@ -49,14 +54,15 @@ class Found(NamedTuple):
 
 
 class Priors(NamedTuple):
-    """What a cell's score has beside its lexical part, roughly: static + weight * decay * shift."""
+    """What a cell's score has beside its lexical part: coefficients, and how recency is told."""
 
-    static: Floats
-    static_key: Hashable
-    decay: Floats
-    decay_key: Hashable
-    recency_weight: float
+    weights: Weights
+    at_us: int
+    half_life_seconds: float
+    origin_us: int
+    """When the kept recency of `Bounds` counts from."""
     shift: float
+    """What brings it to that at `at_us`: 2^((origin - at) / half-life)."""
 
 
 class Asked(NamedTuple):
@@ -79,47 +85,63 @@ def packed(values: NDArray[np.bool_]) -> Filter:
     return room.view(np.uint64)
 
 
-class _Maxima:
-    """The greatest of each 64 values of a column that only grows."""
+def _room(places: int) -> Room:
+    return Room(np.empty(places, np.int32), np.empty(places), np.empty(places))
 
-    def __init__(self, kernels: Any) -> None:
+
+class _Bounds:
+    """What no cell of each 64 surpasses, of columns that only grow."""
+
+    def __init__(self, entries: Entries, kernels: Any) -> None:
+        self._entries = entries
         self._kernels = kernels
-        self._key: Hashable = None
-        self._values: Floats = np.empty(0)
+        self._values: Floats = np.empty((0, 4))
+        self._latest: Integers = np.empty(0, np.int64)
         self._done = 0
-        self._most = -math.inf
+        self._most = np.zeros(3)
+        self._origin: tuple[float, int] = (0.0, 0)
 
-    def get(self, key: Hashable, values: Floats) -> tuple[Floats, float]:
-        if key != self._key:
-            self._key, self._done, self._most = key, 0, -math.inf
-        if self._done != len(values):
-            words, first = words_of(len(values)), self._done // 64
+    def get(self, half_life_seconds: float, origin_us: int) -> tuple[Floats, list[float]]:
+        """Return the bounds of every word, and the greatest of the first three kinds."""
+        size, origin = len(self._entries), (half_life_seconds, origin_us)
+        words = words_of(size)
+        if self._done != size or self._origin != origin:
+            entries, first = self._entries, self._done // 64
             if words > len(self._values):
-                wider = np.empty(2 * words)
-                wider[:first] = self._values[:first]
-                self._values = wider
-            self._kernels.word_maxima(values, first, self._values[:words])
-            self._most = max(self._most, float(self._values[first:words].max()))
-            self._done = len(values)
-        return self._values[: words_of(len(values))], self._most
+                wider, later = np.empty((2 * words, 4)), np.empty(2 * words, np.int64)
+                wider[:first], later[:first] = self._values[:first], self._latest[:first]
+                self._values, self._latest = wider, later
+            self._kernels.word_bounds(
+                entries.confidence, entries.importance, entries.observed, entries.prefixes,
+                first, self._values, self._latest[:words],
+            )  # fmt: skip
+            if self._origin != origin:
+                self._origin, self._most, first = origin, np.zeros(3), 0
+            halvings = (self._latest[first:words] - origin_us) / (half_life_seconds * 1e6)
+            with np.errstate(over="ignore", under="ignore"):
+                self._values[first:words, 2] = np.exp2(halvings)
+            self._most = np.maximum(self._most, self._values[first:words, :3].max(axis=0))
+            self._done = size
+        return self._values[:words], self._most.tolist()
 
 
 class Pruner:
     """Finds the candidates of one index; what it keeps between searches only saves time."""
 
-    def __init__(self, postings: Postings) -> None:
-        """Search these postings. Raises ImportError without numba."""
+    def __init__(self, postings: Postings, entries: Entries) -> None:
+        """Search these postings and columns. Raises ImportError without numba."""
         from cma.orion import kernels
 
         self._kernels: Any = kernels
         self._postings = postings
         self._bitmaps = Bitmaps(kernels)
-        self._static, self._decay = _Maxima(kernels), _Maxima(kernels)
+        self._entries = entries
+        self._bounds = _Bounds(entries, kernels)
         self._narrow: NDArray[Any] = np.zeros(0, np.uint8)
         self._wide: NDArray[Any] = np.zeros(0, np.uint64)
-        self._met = np.empty(0, np.int32)
+        self._met = self._again = np.empty(0, np.int32)
         self._unions = np.empty(0, np.uint64)
-        self._make_room(_ROOM)
+        self._room = _room(_ROOM)
 
     def asked(self, terms: Sequence[str], lexical: str, seen: int, visible: Filter | None) -> Asked:
         """Resolve the distinct terms of a query, given in their order.
@@ -166,71 +188,56 @@ class Pruner:
         )
 
     def best(
-        self,
-        asked: Asked,
-        size: int,
-        allowed: Filter | None,
-        priors: Priors,
-        *,
-        lexical_weight: float,
-        count: int,
-        margin: float,
+        self, asked: Asked, size: int, allowed: Filter | None, priors: Priors, count: int
     ) -> Found:
-        """The cells that may be among the `count` best of those allowed.
-
-        margin: how far two rough scores may be from their exact order.
-        """
+        """The cells that may be among the `count` best of those allowed."""
         masks = self._masks(size, wide=len(asked.weights) > 8)
         filtered = _EVERYONE if allowed is None else allowed
-        met = 0
-        for run, starts, stops in asked.rare:
-            met = self._kernels.gather(
-                run.cells, starts, stops, asked.rare_bits, filtered, masks, self._met, met
-            )
-        static_words, static_most = self._static.get(priors.static_key, priors.static)
-        decay_words, decay_most = self._decay.get(priors.decay_key, priors.decay)
-        bound = static_most + priors.recency_weight * min(1.0, decay_most * priors.shift)
-        ordinals, lexical, matching, needed = self._kernels.rank(
-            masks,
-            self._met,
-            met,
-            self._picked,
-            self._rough,
-            self._lexicals,
-            self._unions[: words_of(size)],
-            self._bitmaps.table,
-            asked.slots,
-            asked.common_bits,
-            asked.weights,
-            asked.whole,
-            lexical_weight,
-            priors.static,
-            static_words,
-            priors.decay,
-            decay_words,
-            priors.recency_weight,
-            priors.shift,
-            bound,
-            filtered,
-            count,
-            margin,
+        met, again, known, repeated = self._met, self._again, 0, 0
+        rare = len(asked.rare_bits)
+        ends = np.empty(len(asked.rare) * rare, np.int64)
+        for place, (run, starts, stops) in enumerate(asked.rare):
+            known, repeated = self._kernels.gather(
+                run.cells, starts, stops, asked.rare_bits, filtered, masks, met, again,
+                known, repeated, ends[place * rare :],
+            )  # fmt: skip
+        how, columns = self._how(priors)
+        held = Held(
+            asked.weights, asked.whole, masks, met, again, ends, asked.rare_bits, known, repeated
         )
-        if needed > len(self._picked):  # very many equals: they are told apart by id, so all count
-            self._make_room(2 * needed)
-            return self.best(
-                asked,
-                size,
-                allowed,
-                priors,
-                lexical_weight=lexical_weight,
-                count=count,
-                margin=margin,
-            )
+        unions = self._unions[: words_of(size)]
+        common = Common(self._bitmaps.table, asked.slots, asked.common_bits, unions)
+        ordinals, lexical, matching, needed = self._kernels.rank(
+            held, common, how, columns, self._room, filtered, count
+        )
+        if needed > len(self._room.picked):  # many came before the best of them
+            self._room = _room(2 * needed)
+            return self.best(asked, size, allowed, priors, count)
         return Found(ordinals, lexical, matching)
 
-    def _make_room(self, places: int) -> None:
-        self._picked, self._rough = np.empty(places, np.int32), np.empty(places)
-        self._lexicals = np.empty(places)
+    def _how(self, priors: Priors) -> tuple[How, Columns]:
+        entries, weights = self._entries, priors.weights
+        bounds, most = self._bounds.get(priors.half_life_seconds, priors.origin_us)
+        recent = min(1.0, most[2] * priors.shift)
+        faded = recent < _FADED
+        slack = _SLACK * sum(weights)
+        how = How(
+            lexical=float(weights.lexical),
+            confidence=float(weights.confidence),
+            importance=float(weights.importance),
+            recency=0.0 if faded else float(weights.recency),
+            at_us=priors.at_us,
+            half_life_us=priors.half_life_seconds * 1e6,
+            shift=priors.shift,
+            reach=weights.confidence * most[0]
+            + weights.importance * most[1]
+            + weights.recency * (recent + _GRAIN)
+            + slack,
+            slack=slack,
+        )
+        return how, Columns(
+            entries.confidence, entries.importance, entries.observed, entries.prefixes, bounds
+        )
 
     def _held(
         self,
@@ -252,7 +259,7 @@ class Pruner:
     def _masks(self, size: int, *, wide: bool) -> NDArray[Any]:
         if len(self._met) < size:
             room = 64 * words_of(size + size // 2)
-            self._met = np.empty(room, np.int32)
+            self._met, self._again = np.empty(room, np.int32), np.empty(room, np.int32)
             self._unions = np.empty(room // 64, np.uint64)
         masks: NDArray[Any] = self._wide if wide else self._narrow
         if len(masks) < len(self._met):

@@ -160,21 +160,14 @@ class Searcher:
         shift = self._shift(query)
         if abs(shift) > _FAR:
             return None
-        with np.errstate(over="ignore", under="ignore"):
-            decay = self._decayed(query, size)
         return Priors(
-            static=self._priors(query, size),
-            static_key=(weights.confidence, weights.importance),
-            decay=decay,
-            decay_key=(query.half_life_seconds, self._origin_us),
-            recency_weight=weights.recency,
-            shift=math.exp2(shift),
+            weights, query.at_us, query.half_life_seconds, self._origin_us, math.exp2(shift)
         )
 
     def _compiled(self) -> bool:
         if self._pruner is None and not self._without_pruner:
             try:
-                self._pruner = Pruner(self._postings)
+                self._pruner = Pruner(self._postings, self._entries)
             except ImportError:
                 self._without_pruner = True
         return self._pruner is not None
@@ -194,18 +187,9 @@ class Searcher:
                 self._packed = ((key, size), pruning.packed(rows))
             visible = self._packed[1]
         asked = pruner.asked(sorted(set(query.terms)), query.lexical, seen, visible)
-        slack = _SLACK * sum(query.weights)
 
         def best_of(allowed: Filter | None, wanted: int) -> _Best:
-            found = pruner.best(
-                asked,
-                size,
-                allowed,
-                priors,
-                lexical_weight=query.weights.lexical,
-                count=max(wanted, 1),
-                margin=2.0 * slack,
-            )
+            found = pruner.best(asked, size, allowed, priors, max(wanted, 1))
             return _Best(
                 found.ordinals, found.lexical, np.zeros(len(found.ordinals)), found.matching
             )

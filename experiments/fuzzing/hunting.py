@@ -85,7 +85,7 @@ def hunt(
     """Make the inputs of these numbers and give each to its target; return what became of them.
 
     An input is a function of seed and number alone. folder: where targets keep their files, each
-    in its own. begins: called with a number before its input is read.
+    in its own. begins: called with a number before its input is made.
     """
     tally = Tally()
     with ExitStack() as stack:
@@ -96,10 +96,10 @@ def hunt(
             reads[target.name] = stack.enter_context(target.opened(place))
         shares = [target.share for target in targets]
         for index in indexes:
+            begins(index)
             chance = random.Random(f"{seed} {index}")  # noqa: S311
             [target] = chance.choices(targets, shares)
             data = target.make(chance)
-            begins(index)
             began = time.perf_counter()
             code, error = answer(target, reads[target.name], data)
             seconds = time.perf_counter() - began

@@ -74,8 +74,8 @@ def _changed_line(chance: random.Random, line: bytes) -> bytes:
         if chance.random() < 0.7:
             told["record"] = changed_value(chance, told["record"])
             return _written(told) + b"\n"
-    except (ValueError, KeyError, TypeError):  # changed before, or a number that nobody writes
-        pass
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass  # changed before, perhaps into what nests too deeply, or a number that nobody writes
     return changed_bytes(chance, line)
 
 

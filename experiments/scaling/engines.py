@@ -50,6 +50,7 @@ class Cma:
         )
         self._indexes = self.memory._indexes
         self._indexes.in_step(self.memory.store, ANALYSER)
+        self._weights = self._indexes.weights(self.memory.retrieval.coefficients)
         self.asks = {"cma recall": self._recall, "cma index": self._search}
 
     @staticmethod
@@ -99,7 +100,7 @@ class Cma:
             at_us=microseconds(at),
             limit=LIMIT,
             lexical=retrieval.lexical,
-            weights=self._indexes.weights(retrieval.coefficients),
+            weights=self._weights,
             half_life_seconds=retrieval.half_life_seconds,
             exclusion_limit=LISTED_EXCLUSIONS,
         )

@@ -17,7 +17,7 @@ from cma.values.identity import canonical, parse_canonical
 from experiments import fuzz
 from experiments.data.locomo import read_locomo
 from experiments.failures import DataError, UsageError
-from experiments.fuzzing import hunting, replay
+from experiments.fuzzing import hunting, replay, snapshots
 from experiments.fuzzing.files import LOCOMO
 from experiments.fuzzing.hunting import Fault, Tally, hunt, tally_of
 from experiments.fuzzing.shrinking import shrunk
@@ -214,3 +214,9 @@ def test_conversations_with_half_a_character_are_refused(tmp_path: Path) -> None
 def test_an_override_that_refers_to_another_type_is_refused() -> None:
     with pytest.raises(UsageError, match="could not be converted"):
         composed(["experiment=fuzz", "fuzz.inputs=${paths.runs}"])
+
+
+def test_a_line_that_nests_too_deeply_is_changed_as_bytes() -> None:
+    deep = b'{"record":' + b'{"a":' * 100_000
+    for seed in range(20):
+        assert isinstance(snapshots._changed_line(random.Random(seed), deep), bytes)

@@ -9,6 +9,8 @@ import pytest
 
 from reports.__main__ import main
 from reproductions.__main__ import main as judge_main
+from reproductions.inputs import CorruptInputError
+from reproductions.results import read_runs
 from tests.harness.sample_runs import write_retrieval
 
 
@@ -104,3 +106,10 @@ def test_a_count_beyond_all_numbers_is_status_two(
     path.write_text("\n".join([head, ",".join(cells), *rest]))
     assert main(["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 2
     assert "recall.csv" in capsys.readouterr().err
+
+
+def test_a_table_whose_name_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    write_retrieval(tmp_path)
+    [run] = read_runs(tmp_path)
+    with pytest.raises(CorruptInputError, match="cannot be read"):
+        run.table("t" * 5_000 + ".csv")

@@ -159,5 +159,69 @@ def test_a_large_index_answers_as_it_does_without_a_compiler(
     assert alone._searcher._without_pruner
 
 
+@pytest.mark.parametrize("far", [0.0, 3.0, 29.3, 60.0])
+@pytest.mark.parametrize("terms", [2, 5, 11])
+def test_ties_of_thousands(far: float, terms: int) -> None:
+    """Far in half-lives, scores tie: recency has few values left, and then none but zero."""
+    rng = np.random.default_rng(int(far) + terms)
+    size, words = pruning.LARGE + 500, 300
+    shares = 1.0 / np.arange(1, words + 1)
+    drawn = rng.choice(words, size=(size, 4), p=shares / shares.sum()).tolist()
+    sure, step = rng.choice([0.5, 1.0], size), HOUR * 24 * 7 // 1000
+    entries = [
+        Entry(cell_id(i), 1, int(i % 7 == 0), float(sure[i]), 0.5, AT + i // 50 * step,
+              [f"w{w}" for w in row])
+        for i, row in enumerate(drawn)
+    ]  # fmt: skip
+    pruned, whole = Index(), Index()
+    for index in (pruned, whole):
+        index.add_many(entries[:-200])
+        index.add_many(entries[-200:])
+    whole._searcher._without_pruner = True
+    latest = AT + size // 50 * step
+    for lexical in ("overlap", "idf_overlap"):
+        for row in rng.choice(words, size=(20, terms)).tolist():
+            asked = {
+                "viewer": [(0,), (0, 1)][row[0] % 2],
+                "at_us": latest + int(far * HOUR * 24 * 7) + row[0],
+                "limit": 10,
+                "lexical": lexical,
+                "exclusion_limit": 20,
+            }
+            one, other = (
+                index.search([f"w{w}" for w in row], **asked) for index in (pruned, whole)
+            )
+            assert rows(one) == rows(other)
+            assert one.exclusions == other.exclusions
+            assert one.excluded == other.excluded
+    assert pruned._searcher._pruner is not None
+
+
+@pytest.mark.parametrize("near", [0.0953076923076923, 0.1455128205128205, 0.5471538461538461])
+def test_recency_next_to_a_boundary_of_settling(
+    near: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it settles up or down is for numpy to say: the kernel's last bits may differ."""
+    monkeypatch.setattr(pruning, "LARGE", 0)
+    half_life_seconds = 1e10  # so that microseconds tell last bits apart
+    value = 2**30 * near // 1 + 0.5
+    age = -np.log2(value / 2**30) * half_life_seconds * 1e6
+    entries = [
+        Entry(cell_id(i), 1, 0, 0.5, 0.5, AT - int(age) - i + 200, ["w"]) for i in range(400)
+    ]
+    pruned, whole = Index(), Index()
+    for index in (pruned, whole):
+        index.add_many(entries)
+    whole._searcher._without_pruner = True
+    for limit in range(150, 250):
+        one, other = (
+            index.search(["w"], viewer=(0,), at_us=AT, limit=limit, exclusion_limit=0,
+                         half_life_seconds=half_life_seconds)
+            for index in (pruned, whole)
+        )  # fmt: skip
+        assert rows(one) == rows(other)
+    assert pruned._searcher._pruner is not None
+
+
 def refuse(*_: Any) -> None:
     raise ImportError("no compiler here")
