@@ -92,26 +92,29 @@ class Memory:
         retrieval: Retrieval | None = None,
         store_id: str | None = None,
         policy: Policy | None = None,
+        threads: int = 1,
     ) -> Memory:
         """Open the memory in a file, or begin one where no file is.
 
         caller: its name goes into the audit, its authority into the source of what it writes.
         clock: where time comes from (the machine's by default). retrieval: how to recall unless a
         call says otherwise. store_id: the name of a new store (random by default). policy: how much
-        evidence derived memory needs and who may approve it.
+        evidence derived memory needs and who may approve it. threads: how many share the work of
+        one recall, at least 1; the answer is the same, and only stores of many cells gain.
 
         Raises StoreRefusedError when the file cannot be trusted; nothing is changed then.
         """
         caller = _valid(Caller, caller)
         retrieval = _valid(Retrieval, retrieval or Retrieval())
         policy = _valid(Policy, policy or Policy())
+        indexes = Indexes(threads)
         store = Store.open(path, clock=clock, store_id=store_id)
         return cls(
             store,
             caller=caller,
             retrieval=retrieval,
             scope=GLOBAL,
-            indexes=Indexes(),
+            indexes=indexes,
             policy=policy,
         )
 

@@ -26,7 +26,7 @@ class Bitmaps:
 
     def __init__(self, kernels: Any) -> None:
         """Begin with none; `kernels` is the module of compiled loops."""
-        self._kernels = kernels
+        self.kernels = kernels
         self._slots: dict[int, int] = {}
         self._counts: dict[int, int] = {}
         self._table: Words = np.zeros((4, 64), np.uint64)
@@ -81,7 +81,7 @@ class Bitmaps:
         for run in postings.runs:
             if run.end > first_cell:
                 starts, stops = run.ranges(codes)
-                self._kernels.set_bits(self._table, slots, run.cells, starts, stops, first_cell)
+                self.kernels.set_bits(self._table, slots, run.cells, starts, stops, first_cell)
 
     def _grow(self, rows: int, words: int) -> None:
         wider = np.zeros((rows, words), np.uint64)

@@ -149,6 +149,7 @@ class Index:
         include_inactive: bool = False,
         exclusion_limit: int = 50,
         surroundings: Surroundings | None = None,
+        threads: int = 1,
     ) -> Ranking:
         """Rank the cells of the viewer's scopes; see `Ranking`.
 
@@ -157,10 +158,11 @@ class Index:
         taken it out; others are neither served nor lend support, unless `include_inactive`.
 
         surroundings: what the parts of `scoring.CONTEXT_PARTS` look at; needed where one of them
-        has a weight.
+        has a weight. threads: how many share the work where the index is large enough to be pruned;
+        the answer is the same.
 
-        Raises ValueError for no terms, a limit below 1, an unknown lexical part, a weight that is
-        not finite and a half-life that is not above zero.
+        Raises ValueError for no terms, a limit or number of threads below 1, an unknown lexical
+        part, a weight that is not finite and a half-life that is not above zero.
         """
         query = Query(
             terms=tuple(query_terms),
@@ -172,18 +174,27 @@ class Index:
             half_life_seconds=half_life_seconds,
             include_inactive=include_inactive,
             exclusion_limit=exclusion_limit,
+            threads=threads,
         ).checked()
         with self._lock:
-            self._postings.seal()
-            if self._entries.retired * _PURGE_SHARE > len(self._entries):
-                self._postings.purge(self._entries.live)
-                self._entries.retired = 0
+            self.settle()
             if not weights.of_context:
                 return self._searcher.search(query)
             if surroundings is None or len(surroundings.context) != len(self._entries):
                 raise ValueError("surroundings: needed, and in step, where a part of them counts")
             surroundings.context.bigrams.seal()
             return rank(self._entries, self._postings, self._neighbours, surroundings, query)
+
+    def settle(self) -> None:
+        """Put what was added in order, and purge what was replaced; `search` does so, too.
+
+        One that was interrupted leaves an index of no use.
+        """
+        with self._lock:
+            self._postings.seal()
+            if self._entries.retired * _PURGE_SHARE > len(self._entries):
+                self._postings.purge(self._entries.live)
+                self._entries.retired = 0
 
     def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
         return self._entries.ids.latest_of(ids, packed(ids))

@@ -27,7 +27,7 @@ from cma.orion.store import Store
 from cma.orion.surroundings import Surroundings
 from cma.orion.traces import Coefficients
 from cma.values.clock import microseconds
-from cma.values.errors import CmaError
+from cma.values.errors import CmaError, InvalidValueError, Reason
 from cma.values.validation import share
 
 CHUNK = 1_000
@@ -36,8 +36,20 @@ CHUNK = 1_000
 class Indexes:
     """The indexes of one open store, shared by all its scopes and threads."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, threads: int = 1) -> None:
+        """Begin with none. threads: how many share the work of one search, at least 1.
+
+        Raises InvalidValueError: `field-invalid`.
+        """
+        if type(threads) is not int or threads < 1:
+            raise InvalidValueError(
+                Reason.FIELD_INVALID,
+                "must be a whole number of at least 1",
+                field="threads",
+                value=threads,
+                remedy="leave it out for one thread",
+            )
+        self.threads = threads
         self._lock = threading.RLock()
         self._followed: dict[str, _Followed] = {}
         self._codes: dict[str, int] = {}
@@ -65,7 +77,8 @@ class Indexes:
                             followed = self._followed[analyser] = _Followed(analyser)
                         followed.cells(connection, self._code)
                         followed.links(connection)
-                        followed.generation = generation
+                    followed.index.settle()  # here, where an interrupt lets go of the index
+                    followed.generation = generation
                 except BaseException as error:
                     # Half followed is of no use, whatever stopped it: begin anew next time.
                     del self._followed[analyser]
@@ -92,6 +105,11 @@ class Indexes:
                         raise
                     raise damaged_record() from error
             assert followed.context is not None  # noqa: S101
+            try:
+                followed.context.bigrams.seal()
+            except BaseException:
+                followed.context = None  # half sealed is of no use
+                raise
             return Surroundings(followed.context, asked(query, terms))
 
     def codes(self, viewer: str) -> tuple[int, ...]:

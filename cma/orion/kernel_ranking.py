@@ -252,13 +252,15 @@ def _with_common(mask: Any, cell: Any, table: Any, slots: Any, common_bits: Any)
 
 @numba.njit(nogil=True, cache=True)
 def rank(
-    held: Any, common: Any, how: Any, columns: Any, room: Any, allowed: Any, wanted: int
-) -> Any:
+    held: Any, common: Any, how: Any, columns: Any, room: Any, allowed: Any, wanted: int,
+    first: int, last: int,
+) -> Any:  # fmt: skip
     """Return the cells that may be among the `wanted` best, their lexical parts, and how many
     allowed cells hold any term. `held.masks` is zero again after.
 
     A cell met in no posting can hold only common terms; words of 64 such cells are looked into
-    only where the common terms and the bounds of the word could reach the best so far.
+    only where the common terms and the bounds of the word could reach the best so far. Only words
+    from `first` to before `last` count, and cells met are in them.
 
     The last value returned is how many places the room needs; where it has fewer, nothing else
     that is returned counts.
@@ -271,7 +273,7 @@ def rank(
     best = Best(np.empty(wanted), np.empty(wanted, np.uint64), np.zeros(2, np.int64))
     total = known
     if len(common.slots):
-        total = _unite(common.unions, common.table, common.slots, allowed)
+        total = _unite(common.unions, common.table, common.slots, allowed, first, last)
         for place in range(known):
             cell = np.uint64(met[place])
             bit = common.unions[cell >> np.uint64(6)] >> (cell & np.uint64(63))
@@ -287,7 +289,7 @@ def rank(
         else:
             _look_through_lists(held, how, columns, room, best)
     if len(common.slots):
-        _look_into_words(held, common, how, columns, room, best, sums)
+        _look_into_words(held, common, how, columns, room, best, sums, first, last)
     for place in range(known):
         masks[met[place]] = 0
     needed, found = best.held[1], min(best.held[1], len(room.picked))
@@ -401,6 +403,8 @@ def _look_into_words(
     room: Any,
     best: Any,
     sums: Any,
+    first: int,
+    last: int,
 ) -> None:
     """Consider the cells that hold common terms alone, word by word."""
     masks, weights, whole, few = held.masks, held.weights, held.whole, len(held.weights) <= 8
@@ -422,7 +426,7 @@ def _look_into_words(
         return
     bounds, waiting = columns.bounds, 0
     batch, lexicals, nobody = np.empty(_BATCH, np.int64), np.empty(_BATCH), masks[:0]
-    for word in range(len(common.unions) - 1, -1, -1):
+    for word in range(last - 1, first - 1, -1):
         cells = common.unions[word]
         if cells == 0:
             continue
@@ -451,18 +455,17 @@ def _look_into_words(
 
 
 @numba.njit(nogil=True, cache=True)
-def _unite(unions: Any, table: Any, slots: Any, allowed: Any) -> Any:
+def _unite(unions: Any, table: Any, slots: Any, allowed: Any, first: int, last: int) -> Any:
     """Write the cells that hold any common term and are allowed; return how many there are."""
-    size = len(unions)
-    unions[:] = table[slots[0], :size]
+    unions[first:last] = table[slots[0], first:last]
     for each in range(1, len(slots)):
         row = table[slots[each]]
-        for word in range(size):
+        for word in range(first, last):
             unions[word] |= row[word]
     if len(allowed):
-        for word in range(size):
+        for word in range(first, last):
             unions[word] &= allowed[word]
     total = 0
-    for word in range(size):
+    for word in range(first, last):
         total += _population(unions[word])
     return total

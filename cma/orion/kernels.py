@@ -14,7 +14,7 @@ import numpy as np
 
 from cma.orion.kernel_ranking import rank
 
-__all__ = ["count_allowed", "gather", "rank", "set_bits", "word_bounds"]
+__all__ = ["count_allowed", "cut", "gather", "rank", "set_bits", "word_bounds"]
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -74,6 +74,22 @@ def count_allowed(cells: Any, starts: Any, stops: Any, allowed: Any, out: Any) -
             cell = np.uint64(cells[place])
             if (allowed[cell >> np.uint64(6)] >> (cell & np.uint64(63))) & _ONE:
                 out[each] += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def cut(cells: Any, starts: Any, stops: Any, edge: int) -> Any:
+    """Return where in each list the cells from `edge` on begin."""
+    places = np.empty_like(starts)
+    for each in range(len(starts)):
+        low, high = starts[each], stops[each]
+        while low < high:
+            middle = (low + high) >> 1
+            if cells[middle] < edge:
+                low = middle + 1
+            else:
+                high = middle
+        places[each] = low
+    return places
 
 
 @numba.njit(nogil=True, cache=True)

@@ -8,7 +8,8 @@ that it returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,31 +18,23 @@ from numpy.typing import NDArray
 from cma.orion.bitmaps import Bitmaps, words_of
 from cma.orion.entries import Entries
 from cma.orion.kernel_inputs import Columns, Common, Held, How, Room
-from cma.orion.postings import Postings, Run
-from cma.orion.scoring import Floats, Weights, idf
+from cma.orion.postings import Postings
+from cma.orion.resolving import Asked, Filter, Share, resolved, shares
+from cma.orion.scoring import Floats, Weights
+from cma.orion.word_bounds import Bounds
 
-__all__ = ["LARGE", "TERMS", "WEIGHED", "Filter", "Found", "Priors", "Pruner", "packed"]
+__all__ = ["LARGE", "Found", "Priors", "Pruner", "packed"]
 
 LARGE = 20_000
 """Fewer cells than these are scored one and all: that is quick, and needs no compiler."""
-TERMS = 48
-"""Distinct terms of a query, at most: a bit each, and room for their quanta."""
-WEIGHED: dict[str, Callable[[int, int], float]] = {
-    "overlap": lambda _size, _holding: 1.0,
-    "idf_overlap": idf,
-}
-_COMMON_SHARE = 64
-_COMMON_LEAST = 2048
 _ROOM = 4096
+_WORTH = 50_000
+"""Words and postings to look at, below which more threads would only wait for each other."""
 _SLACK = 1e-12
 _GRAIN = 2.0**-30
 _FADED = 2.0**-32
 """A recency below this settles to zero, whatever its last bits."""
 _EVERYONE = np.empty(0, np.uint64)
-_NO_ROWS = np.empty(0, np.int64)
-_POWERS = np.left_shift(1, np.arange(TERMS, dtype=np.uint64))
-_BITS: tuple[NDArray[Any], NDArray[Any]] = (_POWERS[:8].astype(np.uint8), _POWERS)
-Filter = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
 
@@ -65,18 +58,6 @@ class Priors(NamedTuple):
     """What brings it to that at `at_us`: 2^((origin - at) / half-life)."""
 
 
-class Asked(NamedTuple):
-    """A query's terms, resolved: rare ones as ranges of the postings, common ones as rows."""
-
-    weights: Floats
-    whole: float
-    rare: list[tuple[Run, Integers, Integers]]
-    """Where in each run the cells of the rare terms begin and end."""
-    rare_bits: NDArray[Any]
-    slots: Integers
-    common_bits: NDArray[Any]
-
-
 def packed(values: NDArray[np.bool_]) -> Filter:
     """One bit for each value, in words."""
     room = np.zeros(8 * words_of(len(values)), np.uint8)
@@ -89,44 +70,11 @@ def _room(places: int) -> Room:
     return Room(np.empty(places, np.int32), np.empty(places), np.empty(places))
 
 
-class _Bounds:
-    """What no cell of each 64 surpasses, of columns that only grow."""
-
-    def __init__(self, entries: Entries, kernels: Any) -> None:
-        self._entries = entries
-        self._kernels = kernels
-        self._values: Floats = np.empty((0, 4))
-        self._latest: Integers = np.empty(0, np.int64)
-        self._done = 0
-        self._most = np.zeros(3)
-        self._origin: tuple[float, int] = (0.0, 0)
-
-    def get(self, half_life_seconds: float, origin_us: int) -> tuple[Floats, list[float]]:
-        """Return the bounds of every word, and the greatest of the first three kinds."""
-        size, origin = len(self._entries), (half_life_seconds, origin_us)
-        words = words_of(size)
-        if self._done != size or self._origin != origin:
-            entries, first = self._entries, self._done // 64
-            if words > len(self._values):
-                wider, later = np.empty((2 * words, 4)), np.empty(2 * words, np.int64)
-                wider[:first], later[:first] = self._values[:first], self._latest[:first]
-                self._values, self._latest = wider, later
-            self._kernels.word_bounds(
-                entries.confidence, entries.importance, entries.observed, entries.prefixes,
-                first, self._values, self._latest[:words],
-            )  # fmt: skip
-            if self._origin != origin:
-                self._origin, self._most, first = origin, np.zeros(3), 0
-            halvings = (self._latest[first:words] - origin_us) / (half_life_seconds * 1e6)
-            with np.errstate(over="ignore", under="ignore"):
-                self._values[first:words, 2] = np.exp2(halvings)
-            self._most = np.maximum(self._most, self._values[first:words, :3].max(axis=0))
-            self._done = size
-        return self._values[:words], self._most.tolist()
-
-
 class Pruner:
-    """Finds the candidates of one index; what it keeps between searches only saves time."""
+    """Finds the candidates of one index; what it keeps between searches only saves time.
+
+    One that was interrupted is of no use any more: marks of that search are left in it.
+    """
 
     def __init__(self, postings: Postings, entries: Entries) -> None:
         """Search these postings and columns. Raises ImportError without numba."""
@@ -136,84 +84,93 @@ class Pruner:
         self._postings = postings
         self._bitmaps = Bitmaps(kernels)
         self._entries = entries
-        self._bounds = _Bounds(entries, kernels)
+        self._bounds = Bounds(entries, kernels)
+        self._pools: dict[int, ThreadPoolExecutor] = {}
         self._narrow: NDArray[Any] = np.zeros(0, np.uint8)
         self._wide: NDArray[Any] = np.zeros(0, np.uint64)
         self._met = self._again = np.empty(0, np.int32)
         self._unions = np.empty(0, np.uint64)
-        self._room = _room(_ROOM)
+        self._rooms: list[Room] = []
 
     def asked(self, terms: Sequence[str], lexical: str, seen: int, visible: Filter | None) -> Asked:
         """Resolve the distinct terms of a query, given in their order.
 
         seen: how many cells the viewer sees; visible: which, if not all.
         """
-        postings, bitmaps = self._postings, self._bitmaps
-        bitmaps.follow(postings)
-        codes = postings.codes(terms)
-        ranges = [(run, *run.ranges(codes)) for run in postings.runs]
-        counts = np.zeros(len(terms), np.int64)
-        for _, starts, stops in ranges:
-            counts += stops - starts
-        bits = _BITS[len(terms) > 8][: len(terms)]
-        least = max(_COMMON_LEAST, postings.sealed // _COMMON_SHARE)
-        rows = None
-        if counts.max() >= least:
-            rows = np.array(
-                [
-                    bitmaps.row(code, count, postings) if count >= least else -1
-                    for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-                ],
-                np.int64,
-            )
-            kept = rows[rows >= 0].tolist()
-            if len(set(kept)) < len(kept):  # given away while later terms were resolved
-                rows = None
-        if visible is not None and lexical != "overlap":
-            counts = self._held(ranges, rows, visible)
-        weigh, whole = WEIGHED[lexical], 0.0
-        weights = [weigh(seen, count) for count in counts.tolist()]
-        for weight in weights:  # one after the other, as the lexical parts do
-            whole += weight
-        if rows is None:
-            return Asked(np.array(weights), whole, ranges, bits, _NO_ROWS, bits[:0])
-        rare = rows < 0
-        return Asked(
-            np.array(weights),
-            whole,
-            [(run, starts[rare], stops[rare]) for run, starts, stops in ranges],
-            bits[rare],
-            rows[~rare],
-            bits[~rare],
-        )
+        return resolved(self._postings, self._bitmaps, terms, lexical, seen, visible)
 
     def best(
-        self, asked: Asked, size: int, allowed: Filter | None, priors: Priors, count: int
+        self,
+        asked: Asked,
+        size: int,
+        allowed: Filter | None,
+        priors: Priors,
+        count: int,
+        threads: int = 1,
     ) -> Found:
-        """The cells that may be among the `count` best of those allowed."""
+        """The cells that may be among the `count` best of those allowed.
+
+        threads: each takes a share of the cells where that is worth a handover.
+        """
+        words = words_of(size)
+        threads = min(threads, words) if asked.worth >= _WORTH else 1
         masks = self._masks(size, wide=len(asked.weights) > 8)
         filtered = _EVERYONE if allowed is None else allowed
-        met, again, known, repeated = self._met, self._again, 0, 0
-        rare = len(asked.rare_bits)
-        ends = np.empty(len(asked.rare) * rare, np.int64)
-        for place, (run, starts, stops) in enumerate(asked.rare):
-            known, repeated = self._kernels.gather(
-                run.cells, starts, stops, asked.rare_bits, filtered, masks, met, again,
-                known, repeated, ends[place * rare :],
-            )  # fmt: skip
         how, columns = self._how(priors)
+        parts = shares(asked, words, threads, self._kernels)
+        self._rooms += [_room(_ROOM) for _ in range(threads - len(self._rooms))]
+
+        def found_in(place: int) -> Found:
+            return self._within(parts[place], place, asked, masks, filtered, how, columns, count)
+
+        if threads == 1:
+            return found_in(0)
+        others = [self._pool(threads - 1).submit(found_in, place) for place in range(1, threads)]
+        found = [found_in(0), *(each.result() for each in others)]
+        return Found(
+            np.concatenate([each.ordinals for each in found]),
+            np.concatenate([each.lexical for each in found]),
+            sum(each.matching for each in found),
+        )
+
+    def _within(
+        self,
+        share: Share,
+        place: int,
+        asked: Asked,
+        masks: NDArray[Any],
+        allowed: Filter,
+        how: How,
+        columns: Columns,
+        count: int,
+    ) -> Found:
+        """The same of one share of the cells."""
+        own = slice(64 * share.first, 64 * share.last)
+        met, again, known, repeated = self._met[own], self._again[own], 0, 0
+        rare = len(asked.rare_bits)
+        ends = np.empty(len(share.postings) * rare, np.int64)
+        for each, (cells, starts, stops) in enumerate(share.postings):
+            known, repeated = self._kernels.gather(
+                cells, starts, stops, asked.rare_bits, allowed, masks, met, again,
+                known, repeated, ends[each * rare :],
+            )  # fmt: skip
         held = Held(
             asked.weights, asked.whole, masks, met, again, ends, asked.rare_bits, known, repeated
         )
-        unions = self._unions[: words_of(size)]
-        common = Common(self._bitmaps.table, asked.slots, asked.common_bits, unions)
+        common = Common(self._bitmaps.table, asked.slots, asked.common_bits, self._unions)
+        room = self._rooms[place]
         ordinals, lexical, matching, needed = self._kernels.rank(
-            held, common, how, columns, self._room, filtered, count
+            held, common, how, columns, room, allowed, count, share.first, share.last
         )
-        if needed > len(self._room.picked):  # many came before the best of them
-            self._room = _room(2 * needed)
-            return self.best(asked, size, allowed, priors, count)
+        if needed > len(room.picked):  # many came before the best of them
+            self._rooms[place] = _room(2 * needed)
+            return self._within(share, place, asked, masks, allowed, how, columns, count)
         return Found(ordinals, lexical, matching)
+
+    def _pool(self, others: int) -> ThreadPoolExecutor:
+        if others not in self._pools:
+            self._pools[others] = ThreadPoolExecutor(others, "cma-search")
+        return self._pools[others]
 
     def _how(self, priors: Priors) -> tuple[How, Columns]:
         entries, weights = self._entries, priors.weights
@@ -238,23 +195,6 @@ class Pruner:
         return how, Columns(
             entries.confidence, entries.importance, entries.observed, entries.prefixes, bounds
         )
-
-    def _held(
-        self,
-        ranges: list[tuple[Run, Integers, Integers]],
-        rows: Integers | None,
-        visible: Filter,
-    ) -> Integers:
-        """How many visible cells hold each term."""
-        counts = np.zeros(len(ranges[0][1]), np.int64)
-        for run, starts, stops in ranges:
-            ends = stops if rows is None else np.where(rows < 0, stops, starts)
-            self._kernels.count_allowed(run.cells, starts, ends, visible, counts)
-        for place, row in enumerate([] if rows is None else rows.tolist()):
-            if row >= 0:
-                held = self._bitmaps.table[row, : len(visible)] & visible
-                counts[place] = int(np.bitwise_count(held).sum(dtype=np.int64))
-        return counts
 
     def _masks(self, size: int, *, wide: bool) -> NDArray[Any]:
         if len(self._met) < size:

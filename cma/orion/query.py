@@ -22,6 +22,7 @@ class Query(NamedTuple):
     half_life_seconds: float
     include_inactive: bool
     exclusion_limit: int
+    threads: int = 1
 
     def checked(self) -> Query:
         """This query. Raises ValueError if it has no answer."""
@@ -32,6 +33,8 @@ class Query(NamedTuple):
                 f"limit: {self.limit}, exclusion_limit: {self.exclusion_limit}; "
                 "must be at least 1 and at least 0"
             )
+        if self.threads < 1:
+            raise ValueError(f"threads: {self.threads}; must be at least 1")
         if self.lexical not in LEXICAL:
             raise ValueError(
                 f"lexical: {self.lexical!r} is unknown; use one of {', '.join(LEXICAL)}"

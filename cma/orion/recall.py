@@ -83,6 +83,7 @@ def recall(
             include_inactive=include_inactive,
             exclusion_limit=LISTED_EXCLUSIONS,
             surroundings=around,
+            threads=indexes.threads,
         )
         index_digest = index.digest
     try:

@@ -23,9 +23,10 @@ from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
 from cma.orion.ordering import Ordered, ordered, ranking_of
 from cma.orion.postings import Postings
-from cma.orion.pruning import Filter, Priors, Pruner
+from cma.orion.pruning import Priors, Pruner
 from cma.orion.query import Query
 from cma.orion.ranking import Ranking, plausible
+from cma.orion.resolving import TERMS, WEIGHED, Filter
 from cma.orion.scoring import LEXICAL, Cells, Floats, Match, recency
 
 __all__ = ["Searcher"]
@@ -97,7 +98,11 @@ class Searcher:
         count = min(query.limit + query.exclusion_limit, len(self._entries) + 1)
         priors = self._prunable(query)
         if priors is not None:
-            served, idle = self._pruned(query, priors, seen, count)
+            try:
+                served, idle = self._pruned(query, priors, seen, count)
+            except BaseException:
+                self._pruner = None  # marks may be left in it, whatever stopped it
+                raise
         else:
             served, idle = self._scored(query, seen, words, count)
         left_out = idle.ordinals
@@ -148,12 +153,12 @@ class Searcher:
         weights, size = query.weights, len(self._entries)
         if (
             size < pruning.LARGE
-            or query.lexical not in pruning.WEIGHED
+            or query.lexical not in WEIGHED
             or weights.lexical <= 0.0
             or min(weights) < 0.0
             or weights.of_context
             or self._neighbours.used
-            or len(query.terms) > pruning.TERMS
+            or len(query.terms) > TERMS
             or not self._compiled()
         ):
             return None
@@ -189,7 +194,7 @@ class Searcher:
         asked = pruner.asked(sorted(set(query.terms)), query.lexical, seen, visible)
 
         def best_of(allowed: Filter | None, wanted: int) -> _Best:
-            found = pruner.best(asked, size, allowed, priors, max(wanted, 1))
+            found = pruner.best(asked, size, allowed, priors, max(wanted, 1), query.threads)
             return _Best(
                 found.ordinals, found.lexical, np.zeros(len(found.ordinals)), found.matching
             )

@@ -13,6 +13,7 @@ import pytest
 
 from cma import CmaError, Coefficients, FixedClock, Memory, Reason, Retrieval
 from cma.doctor.examining import examine
+from cma.orion import pruning
 from cma.orion.index_file import read_image, write_image
 from cma.orion.indexes import Indexes
 from cma.orion.store import Store
@@ -111,3 +112,29 @@ def test_a_forged_index_serves_nothing_that_the_store_would_not(
                 hits = view.recall("leaf").hits
             assert {hit.cell.scope for hit in hits} <= {view.scope}
             assert {hit.cell.id for hit in hits}.isdisjoint({hers[1].id, held.id})
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2", None])
+def test_a_number_of_threads_that_is_none_is_refused(threads: Any, tmp_path: Path) -> None:
+    with pytest.raises(CmaError, match="threads") as caught:
+        Memory.open(tmp_path / "new.cma", threads=threads)
+    assert caught.value.reason is Reason.FIELD_INVALID
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_share_the_work_and_change_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr(pruning, "LARGE", 0)
+    monkeypatch.setattr(pruning, "_WORTH", 0)
+    path, clock = tmp_path / "m.cma", FixedClock(START + timedelta(days=1))
+    with Memory.open(path, caller=CALLER, clock=clock) as memory:
+        for number in range(200):
+            remember(memory, f"tea {number % 7} mate {number % 11}")
+        one = memory.recall("tea 3 mate 5", limit=50)
+    with Memory.open(path, caller=CALLER, clock=clock, threads=3) as memory:
+        three = memory.recall("tea 3 mate 5", limit=50)
+    assert three.hits == one.hits
+    assert three.trace.exclusions == one.trace.exclusions
+    assert three.trace.excluded == one.trace.excluded

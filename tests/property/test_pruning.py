@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cma.orion import bitmaps, pruning
+from cma.orion import bitmaps, pruning, resolving
 from cma.orion.index import NEVER, Entry, Index, Weights
 from tests.property import oracle
 from tests.property.test_ranking import ASKED, AT, HOUR, QUESTIONS, build, cell_id, histories, rows
 
 numba = pytest.importorskip("numba")
+kernels = pytest.importorskip("cma.orion.kernels")
 
 
 WEIGHTS = st.tuples(st.sampled_from([0.1, 0.6, 1.0]), *[st.sampled_from([0.0, 0.1, 1.0])] * 4).map(
@@ -29,14 +30,15 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     honest = pruning.Pruner.best
 
-    def counted(self: pruning.Pruner, asked: pruning.Asked, *rest: Any, **more: Any) -> Any:
+    def counted(self: pruning.Pruner, asked: resolving.Asked, *rest: Any, **more: Any) -> Any:
         calls.append(len(asked.slots))
         return honest(self, asked, *rest, **more)
 
     monkeypatch.setattr(pruning.Pruner, "best", counted)
     monkeypatch.setattr(pruning, "LARGE", 0)
-    monkeypatch.setattr(pruning, "_COMMON_LEAST", 1)
+    monkeypatch.setattr(resolving, "_COMMON_LEAST", 1)
     monkeypatch.setattr(pruning, "_ROOM", 3)
+    monkeypatch.setattr(pruning, "_WORTH", 0)
     return calls
 
 
@@ -48,8 +50,8 @@ def test_any_history_gives_what_scoring_every_cell_gives(
     question = {**question, "weights": weights}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pruning, "LARGE", 0)
-        patch.setattr(pruning, "_COMMON_LEAST", 1)
-        patch.setattr(pruning, "_COMMON_SHARE", 4)
+        patch.setattr(resolving, "_COMMON_LEAST", 1)
+        patch.setattr(resolving, "_COMMON_SHARE", 4)
         index, store = build([step for step in steps if step[0] != "link"])
         result = index.search(asked, **question)
         expected = oracle.rank(store, asked, **question)
@@ -61,7 +63,7 @@ def test_any_history_gives_what_scoring_every_cell_gives(
 @pytest.mark.parametrize("seed", range(8))
 def test_growing_stores(seed: int, eager: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(pruning, "_COMMON_SHARE", chance.choice([1, 4, 64, 10**6]))
+    monkeypatch.setattr(resolving, "_COMMON_SHARE", chance.choice([1, 4, 64, 10**6]))
     monkeypatch.setattr(bitmaps, "_MOST", chance.choice([1, 2, 256]))
     index, store = Index(), oracle.OracleStore()
     words = [f"t{i}" for i in range(chance.choice([4, 30, 200]))]
@@ -80,7 +82,7 @@ def test_growing_stores(seed: int, eager: list[int], monkeypatch: pytest.MonkeyP
             asked = [chance.choice([*words, "unknown"]) for _ in range(size)]
             question = random_question(chance)
             result, expected = (
-                index.search(asked, **question),
+                index.search(asked, **with_threads(question, chance)),
                 oracle.rank(store, asked, **question),
             )
             assert rows(result) == expected.hits
@@ -122,6 +124,10 @@ def random_question(chance: random.Random) -> dict[str, Any]:
     }
 
 
+def with_threads(question: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    return {**question, "threads": chance.choice([1, 1, 2, 3, 7])}
+
+
 def test_a_large_index_answers_as_it_does_without_a_compiler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,8 +167,9 @@ def test_a_large_index_answers_as_it_does_without_a_compiler(
 
 @pytest.mark.parametrize("far", [0.0, 3.0, 29.3, 60.0])
 @pytest.mark.parametrize("terms", [2, 5, 11])
-def test_ties_of_thousands(far: float, terms: int) -> None:
+def test_ties_of_thousands(far: float, terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Far in half-lives, scores tie: recency has few values left, and then none but zero."""
+    monkeypatch.setattr(pruning, "_WORTH", 0)
     rng = np.random.default_rng(int(far) + terms)
     size, words = pruning.LARGE + 500, 300
     shares = 1.0 / np.arange(1, words + 1)
@@ -188,12 +195,12 @@ def test_ties_of_thousands(far: float, terms: int) -> None:
                 "lexical": lexical,
                 "exclusion_limit": 20,
             }
-            one, other = (
-                index.search([f"w{w}" for w in row], **asked) for index in (pruned, whole)
-            )
-            assert rows(one) == rows(other)
-            assert one.exclusions == other.exclusions
-            assert one.excluded == other.excluded
+            told = [f"w{w}" for w in row]
+            one, other = (index.search(told, **asked) for index in (pruned, whole))
+            shared = pruned.search(told, **asked, threads=3)
+            assert rows(one) == rows(other) == rows(shared)
+            assert one.exclusions == other.exclusions == shared.exclusions
+            assert one.excluded == other.excluded == shared.excluded
     assert pruned._searcher._pruner is not None
 
 
@@ -221,6 +228,41 @@ def test_recency_next_to_a_boundary_of_settling(
         )  # fmt: skip
         assert rows(one) == rows(other)
     assert pruned._searcher._pruner is not None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("stopped", ["gather", "rank"])
+def test_an_interrupted_search_leaves_no_marks(
+    threads: int, stopped: str, monkeypatch: pytest.MonkeyPatch, eager: list[int]
+) -> None:
+    index = Index()
+    index.add_many(
+        [Entry(cell_id(i), 1, 0, 0.5, 0.5, AT, [f"w{i % 2}", f"v{i % 3}"]) for i in range(300)]
+    )
+    asked: dict[str, Any] = {"viewer": (0,), "at_us": AT, "limit": 5, "threads": threads}
+    expected = rows(index.search(["v2"], **asked))
+    with monkeypatch.context() as patch:
+        patch.setattr(resolving, "_COMMON_LEAST", 10**6)
+        honest = getattr(kernels, stopped)
+        turns = iter(range(100))
+
+        def interrupted(*given: Any) -> Any:
+            answer = honest(*given) if stopped == "gather" else None
+            if next(turns) == 0:
+                raise KeyboardInterrupt
+            return answer if stopped == "gather" else honest(*given)
+
+        patch.setattr(kernels, stopped, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            index.search(["w1", "v1"], **asked)
+    assert rows(index.search(["v2"], **asked)) == expected
+    assert eager
+
+
+def test_a_number_of_threads_below_one_is_refused() -> None:
+    index = Index()
+    with pytest.raises(ValueError, match="threads: 0"):
+        index.search(["w"], viewer=(0,), at_us=AT, limit=1, threads=0)
 
 
 def refuse(*_: Any) -> None:
