@@ -8,6 +8,7 @@ Exit status: 0 when every mutant was killed, 1 when one survived, 2 for a bad li
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -45,11 +46,19 @@ def patched(entry: Entry, text: str) -> str:
     return text.replace(entry["find"], entry["replace"])
 
 
-def main(only: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutants of these ids, or all, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants.erasure.run",
+        description="Take the rules of erasure away one by one and see that their tests notice.",
+    )
+    parser.add_argument("only", nargs="*", metavar="ID", help="run these mutants alone")
+    only = parser.parse_args(arguments).only
     console = Console()
     try:
         chosen = [entry for entry in entries() if not only or entry["id"] in only]
+        if unknown := set(only) - {entry["id"] for entry in chosen}:
+            raise ValueError(f"no mutant is called {', '.join(sorted(unknown))}")
         for entry in chosen:
             patched(entry, (ROOT / entry["file"]).read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -97,4 +106,4 @@ def _status(copy: Path, tests: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
