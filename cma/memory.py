@@ -100,7 +100,7 @@ class Memory:
         clock: where time comes from (the machine's by default). retrieval: how to recall unless a
         call says otherwise. store_id: the name of a new store (random by default). policy: how much
         evidence derived memory needs and who may approve it. threads: how many share the work of
-        one recall, at least 1; the answer is the same, and only stores of many cells gain.
+        one recall, 1 to 256; the answer is the same, and only stores of many cells gain.
 
         Raises StoreRefusedError when the file cannot be trusted; nothing is changed then.
         """

@@ -31,20 +31,21 @@ from cma.values.errors import CmaError, InvalidValueError, Reason
 from cma.values.validation import share
 
 CHUNK = 1_000
+MOST_THREADS = 256
 
 
 class Indexes:
     """The indexes of one open store, shared by all its scopes and threads."""
 
     def __init__(self, threads: int = 1) -> None:
-        """Begin with none. threads: how many share the work of one search, at least 1.
+        """Begin with none. threads: how many share the work of one search, from 1 to 256.
 
         Raises InvalidValueError: `field-invalid`.
         """
-        if type(threads) is not int or threads < 1:
+        if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
             raise InvalidValueError(
                 Reason.FIELD_INVALID,
-                "must be a whole number of at least 1",
+                f"must be a whole number from 1 to {MOST_THREADS}",
                 field="threads",
                 value=threads,
                 remedy="leave it out for one thread",

@@ -5,8 +5,9 @@ numbers; only a recency that lies next to a boundary of `scoring.settle` is in d
 cell is kept. What no cell of a word of 64 can surpass (`bounds`) tells which words to pass over,
 without a look at their cells.
 
-All that `rank` calls stands in this file: the compiler keeps what it made for as long as the file
-of the function that is called stays as it is.
+All that `rank` calls stands in this file: the compiler keeps what it made for as long as the text
+of the file of the function that is called stays as it is, and the types of what it is given. It
+knows fields by their place, so `FIELDS` says them again: when they move, this text must change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ import numpy as np
 
 from cma.orion.kernel_inputs import Best
 
-__all__ = ["rank"]
+__all__ = ["FIELDS", "rank"]
+
+FIELDS = (
+    "weights whole masks met again ends rare_bits known repeated",
+    "table slots bits unions",
+    "lexical confidence importance recency at_us half_life_us shift reach slack",
+    "confidence importance observed prefixes bounds",
+    "picked scores lexicals",
+    "scores prefixes held",
+)
+"""Of `Held`, `Common`, `How`, `Columns`, `Room` and `Best`."""
 
 _QUANTA = 63  # of the weights of common terms, so that six bits hold their sum
 _SLICES = 6

@@ -23,7 +23,7 @@ from cma.orion.resolving import Asked, Filter, Share, resolved, shares
 from cma.orion.scoring import Floats, Weights
 from cma.orion.word_bounds import Bounds
 
-__all__ = ["LARGE", "Found", "Priors", "Pruner", "packed"]
+__all__ = ["LARGE", "TINY", "Found", "Priors", "Pruner", "packed"]
 
 LARGE = 20_000
 """Fewer cells than these are scored one and all: that is quick, and needs no compiler."""
@@ -31,6 +31,8 @@ _ROOM = 4096
 _WORTH = 50_000
 """Words and postings to look at, below which more threads would only wait for each other."""
 _SLACK = 1e-12
+TINY = 1e-300
+"""Slack for weights so small that a product keeps few digits, or none."""
 _GRAIN = 2.0**-30
 _FADED = 2.0**-32
 """A recency below this settles to zero, whatever its last bits."""
@@ -177,7 +179,7 @@ class Pruner:
         bounds, most = self._bounds.get(priors.half_life_seconds, priors.origin_us)
         recent = min(1.0, most[2] * priors.shift)
         faded = recent < _FADED
-        slack = _SLACK * sum(weights)
+        slack = _SLACK * sum(weights) + TINY
         how = How(
             lexical=float(weights.lexical),
             confidence=float(weights.confidence),

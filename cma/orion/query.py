@@ -39,8 +39,8 @@ class Query(NamedTuple):
             raise ValueError(
                 f"lexical: {self.lexical!r} is unknown; use one of {', '.join(LEXICAL)}"
             )
-        if not all(map(math.isfinite, self.weights)):
-            raise ValueError(f"weights: {self.weights} must be finite")
+        if not math.isfinite(sum(map(abs, self.weights))):  # so that every score is finite, too
+            raise ValueError(f"weights: {self.weights} must be finite, and their sum")
         if not (self.half_life_seconds > 0 and math.isfinite(self.half_life_seconds)):
             raise ValueError(f"half_life_seconds: {self.half_life_seconds} must be above zero")
         return self

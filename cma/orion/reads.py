@@ -35,18 +35,21 @@ class ReadQueue:
         """`flush` takes what waits and commits it; it puts back what it could not commit."""
         self._flush = flush
         self._waiting: list[Read] = []
-        self._changed = threading.Condition()
+        # Held by itself: an interrupt can come before a condition, no built-in, lets go of it.
+        self._held = threading.RLock()
+        self._changed = threading.Condition(self._held)
         self._closing = False
         self._thread: threading.Thread | None = None
 
     def put(self, read: Read) -> None:
         """Queue a read. When too many wait, the caller commits them itself."""
-        with self._changed:
+        with self._held:
             self._waiting.append(read)
             count = len(self._waiting)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="cma-reads", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="cma-reads", daemon=True)
+                thread.start()
+                self._thread = thread  # only now: one that never started cannot be joined
             if count in (1, GROUP_SIZE):
                 self._changed.notify()
         if count >= MAX_WAITING:
@@ -56,20 +59,24 @@ class ReadQueue:
         """Tell whether nothing waits."""
         return not self._waiting
 
-    def take(self) -> list[Read]:
-        """Return what waits, oldest first, and empty the queue."""
-        with self._changed:
-            taken, self._waiting = self._waiting, []
+    def take(self, into: list[Read] | None = None) -> list[Read]:
+        """Return what waits, oldest first, and empty the queue.
+
+        into: an empty list to move them to, by which they are known even if an interrupt comes.
+        """
+        taken = [] if into is None else into
+        with self._held:
+            taken[:], self._waiting = self._waiting, []  # no call in it: no interrupt either
         return taken
 
     def put_back(self, reads: list[Read]) -> None:
-        """Return reads that could not be committed to the front of the queue."""
-        with self._changed:
-            self._waiting[:0] = reads
+        """Move reads that could not be committed to the front of the queue."""
+        with self._held:
+            self._waiting[:0], reads[:] = reads[:], []
 
     def close(self) -> None:
         """Stop the thread; what still waits is left to a last flush by the owner."""
-        with self._changed:
+        with self._held:
             self._closing = True
             self._changed.notify()
         if self._thread is not None and self._thread is not threading.current_thread():

@@ -23,7 +23,7 @@ from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
 from cma.orion.ordering import Ordered, ordered, ranking_of
 from cma.orion.postings import Postings
-from cma.orion.pruning import Priors, Pruner
+from cma.orion.pruning import TINY, Priors, Pruner
 from cma.orion.query import Query
 from cma.orion.ranking import Ranking, plausible
 from cma.orion.resolving import TERMS, WEIGHED, Filter
@@ -35,6 +35,7 @@ _SLACK = 2e-9  # for weights of sum 1; recency is settled to within 2^-31
 _SPARSE = 8
 _FAR = 500.0  # half-lives
 _NEAR = 100.0
+_NO_SUMS = np.zeros(1)
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
@@ -87,7 +88,7 @@ class Searcher:
         self._static = _Kept(np.float64)
         self._decay = _Kept(np.float64)
         self._origin_us = 0
-        self._sums = np.zeros(1)
+        self._sums = _NO_SUMS
         self._packed: tuple[Hashable, Filter] = (None, np.empty(0, np.uint64))
         self._pruner: Pruner | None = None
         self._without_pruner = False
@@ -98,11 +99,10 @@ class Searcher:
         count = min(query.limit + query.exclusion_limit, len(self._entries) + 1)
         priors = self._prunable(query)
         if priors is not None:
-            try:
-                served, idle = self._pruned(query, priors, seen, count)
-            except BaseException:
-                self._pruner = None  # marks may be left in it, whatever stopped it
-                raise
+            # Out of reach while it works: whatever stops it, marks may be left in it.
+            pruner, self._pruner = self._pruner, None
+            served, idle = self._pruned(pruner, query, priors, seen, count)
+            self._pruner = pruner
         else:
             served, idle = self._scored(query, seen, words, count)
         left_out = idle.ordinals
@@ -121,26 +121,28 @@ class Searcher:
     def _scored(self, query: Query, seen: int, words: int, count: int) -> tuple[_Best, _Best]:
         """Score every cell that matches; return the served and the inactive ones."""
         size = len(self._entries)
-        if len(self._sums) < size + 1:
-            self._sums = np.zeros(2 * size + 1)
-        sums = self._sums[: size + 1]
-        try:
-            found = self._lexical(query, sums, seen, words)
-            rough, candidate = self._rough(query, found)
-            cells, active = found.cells, found.active
-            served = candidate if active is None else candidate & active[cells]
-            rough[~served] = -np.inf
-            slack = _SLACK * sum(map(abs, query.weights))
-            ordinals = _ordinals(cells, plausible(rough, count, slack))
-            idle: Integers = np.empty(0, np.int64)
-            if active is not None:
-                idle = _ordinals(cells, np.flatnonzero(candidate & ~active[cells]))
-            return (
-                self._looked_at(found, ordinals, int(np.count_nonzero(served))),
-                self._looked_at(found, idle, len(idle)),
-            )
-        finally:
-            sums.fill(0.0)
+        # Out of reach while it is used: whatever stops this, sums may be left in it.
+        room, self._sums = self._sums, _NO_SUMS
+        if len(room) < size + 1:
+            room = np.zeros(2 * size + 1)
+        sums = room[: size + 1]
+        found = self._lexical(query, sums, seen, words)
+        rough, candidate = self._rough(query, found)
+        cells, active = found.cells, found.active
+        served = candidate if active is None else candidate & active[cells]
+        rough[~served] = -np.inf
+        slack = _SLACK * sum(map(abs, query.weights)) + TINY
+        ordinals = _ordinals(cells, plausible(rough, count, slack))
+        idle: Integers = np.empty(0, np.int64)
+        if active is not None:
+            idle = _ordinals(cells, np.flatnonzero(candidate & ~active[cells]))
+        best = (
+            self._looked_at(found, ordinals, int(np.count_nonzero(served))),
+            self._looked_at(found, idle, len(idle)),
+        )
+        sums.fill(0.0)
+        self._sums = room
+        return best
 
     def _looked_at(self, found: _Found, ordinals: Integers, matching: int) -> _Best:
         link = np.zeros(len(ordinals))
@@ -177,9 +179,11 @@ class Searcher:
                 self._without_pruner = True
         return self._pruner is not None
 
-    def _pruned(self, query: Query, priors: Priors, seen: int, count: int) -> tuple[_Best, _Best]:
+    def _pruned(
+        self, pruner: Pruner | None, query: Query, priors: Priors, seen: int, count: int
+    ) -> tuple[_Best, _Best]:
         """The same as `_scored`, without a look at every cell that matches."""
-        entries, pruner, size = self._entries, self._pruner, len(self._entries)
+        entries, size = self._entries, len(self._entries)
         if pruner is None:
             raise TypeError("nothing is compiled here")
         visible: Filter | None = None
@@ -207,7 +211,10 @@ class Searcher:
         asleep = pruning.packed(~active)
         return (
             best_of(awake if visible is None else awake & visible, count),
-            best_of(asleep if visible is None else asleep & visible, query.exclusion_limit),
+            best_of(
+                asleep if visible is None else asleep & visible,
+                min(query.exclusion_limit, size),
+            ),
         )
 
     def _lexical(self, query: Query, sums: Floats, seen: int, words: int) -> _Found:

@@ -194,8 +194,8 @@ class Store:
         if connection.in_transaction:
             yield connection
             return
-        connection.execute("BEGIN")
-        try:
+        try:  # an interrupt may come as soon as it has begun
+            connection.execute("BEGIN")
             yield connection
         finally:
             if connection.in_transaction:
@@ -276,9 +276,10 @@ class Store:
                 value=self.path.name,
                 remedy="put the file back or open the store anew",
             )
-        connection.execute("BEGIN IMMEDIATE")
-        reads = self.reads.take()
-        try:
+        reads: list[Read] = []
+        try:  # an interrupt may come as soon as it has begun
+            connection.execute("BEGIN IMMEDIATE")
+            self.reads.take(reads)
             seq, head, generation = head_of(connection)
             at = self.now()
             chain = ChainWriter(
@@ -301,9 +302,11 @@ class Store:
                 reads = []
                 move_anchor(Anchor(self.store_id, chain.seq, chain.head))
         except BaseException:
-            self.reads.put_back(reads)
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            try:
+                self.reads.put_back(reads)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             raise
 
     def _add_reads(self, transition: Transition, reads: list[Read]) -> None:

@@ -43,8 +43,8 @@ class Bounds:
             )  # fmt: skip
             if self._origin != origin:
                 self._origin, self._most, first = origin, np.zeros(3), 0
-            halvings = (self._latest[first:words] - origin_us) / (half_life_seconds * 1e6)
             with np.errstate(over="ignore", under="ignore"):
+                halvings = (self._latest[first:words] - origin_us) / (half_life_seconds * 1e6)
                 self._values[first:words, 2] = np.exp2(halvings)
             self._most = np.maximum(self._most, self._values[first:words, :3].max(axis=0))
             self._done = size

@@ -114,7 +114,7 @@ def test_a_forged_index_serves_nothing_that_the_store_would_not(
             assert {hit.cell.id for hit in hits}.isdisjoint({hers[1].id, held.id})
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2", None])
+@pytest.mark.parametrize("threads", [0, -1, 257, 1.5, True, "2", None])
 def test_a_number_of_threads_that_is_none_is_refused(threads: Any, tmp_path: Path) -> None:
     with pytest.raises(CmaError, match="threads") as caught:
         Memory.open(tmp_path / "new.cma", threads=threads)

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cma.orion import bitmaps, pruning, resolving
+from cma.orion import bitmaps, kernel_inputs, pruning, resolving, searching
 from cma.orion.index import NEVER, Entry, Index, Weights
+from tests.faults.test_interrupts import interrupted_at
 from tests.property import oracle
 from tests.property.test_ranking import ASKED, AT, HOUR, QUESTIONS, build, cell_id, histories, rows
 
 numba = pytest.importorskip("numba")
 kernels = pytest.importorskip("cma.orion.kernels")
+kernel_ranking = pytest.importorskip("cma.orion.kernel_ranking")
 
 
 WEIGHTS = st.tuples(st.sampled_from([0.1, 0.6, 1.0]), *[st.sampled_from([0.0, 0.1, 1.0])] * 4).map(
@@ -259,10 +261,129 @@ def test_an_interrupted_search_leaves_no_marks(
     assert eager
 
 
+@pytest.mark.parametrize("large", [0, 10**6], ids=["pruned", "whole"])
+def test_an_interrupt_at_any_line_of_a_search_leaves_nothing(
+    large: int, eager: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "LARGE", large)
+    index = Index()
+    index.add_many(marked(100))
+    asked: dict[str, Any] = {"viewer": (0,), "at_us": AT, "limit": 5}
+    expected = rows(index.search(["v2", "v1"], **asked))
+    line, stopped = 0, True
+    while stopped:
+        line += 1
+        try:
+            interrupted_at(line, lambda: index.search(["w1", "v1"], **asked))
+            stopped = False
+        except KeyboardInterrupt:
+            assert rows(index.search(["v2", "v1"], **asked)) == expected
+    assert line > 200
+    assert bool(eager) == (large == 0)
+
+
+@pytest.mark.parametrize(
+    ("large", "module", "amid"), [(0, kernels, "gather"), (10**6, searching, "plausible")]
+)
+def test_a_search_amid_another_one(
+    large: int, module: Any, amid: str, eager: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of a signal's handler is: the lock lets its own thread in."""
+    monkeypatch.setattr(pruning, "LARGE", large)
+    monkeypatch.setattr(resolving, "_COMMON_LEAST", 10**6)
+    index = Index()
+    index.add_many(marked(300))
+    asked: dict[str, Any] = {"viewer": (0,), "at_us": AT, "limit": 5}
+    outer, inner = (rows(index.search([*told], **asked)) for told in (("w1", "v1"), ("v2", "w1")))
+    honest = getattr(module, amid)
+
+    def interposed(*given: Any) -> Any:
+        answer = honest(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, amid, honest)
+            assert rows(index.search(["v2", "w1"], **asked)) == inner
+        return answer
+
+    monkeypatch.setattr(module, amid, interposed)
+    assert rows(index.search(["w1", "v1"], **asked)) == outer
+    assert bool(eager) == (large == 0)
+
+
+def marked(count: int) -> list[Entry]:
+    return [
+        Entry(cell_id(i), 1, 0, i / count, 0.5, AT, [f"w{i % 2}", f"v{i % 3}"])
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("lexical", ["overlap", "idf_overlap"])
+@pytest.mark.parametrize("small", [5e-324, 1e-320, 1e-307, 1e-299])
+def test_weights_that_leave_few_digits(
+    lexical: str, small: float, eager: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    pruned, whole = Index(), Index()
+    entries = [
+        Entry(f"cell-{rng.bytes(20).hex()}", 1, 0, float(rng.random()), 0.5, AT - i * HOUR,
+              [f"w{w}" for w in range(12) if rng.random() < 0.5] or ["x"])
+        for i in range(1000)
+    ]  # fmt: skip
+    for index in (pruned, whole):
+        index.add_many(entries)
+    whole._searcher._without_pruner = True
+    for weights in (Weights(small, 0.0, 0.0, 0.0, 0.0), Weights(*[small] * 5)):
+        for terms in (3, 7, 11):
+            one, other = (
+                index.search([f"w{w}" for w in range(terms)], viewer=(0,), at_us=AT, limit=20,
+                             weights=weights, lexical=lexical)
+                for index in (pruned, whole)
+            )  # fmt: skip
+            assert rows(one) == rows(other)
+    assert eager
+
+
+def test_any_number_of_exclusions_may_be_asked_for(eager: list[int]) -> None:
+    index = Index()
+    index.add_many([entry._replace(inactive=entry.confidence > 0.5) for entry in marked(100)])
+    few, many = (
+        index.search(["w1"], viewer=(0,), at_us=AT, limit=5, exclusion_limit=bound)
+        for bound in (100, 2**63)
+    )
+    assert rows(few) == rows(many)
+    assert few.exclusions == many.exclusions
+    assert eager
+
+
+def test_a_half_life_too_short_to_divide_by(eager: list[int]) -> None:
+    index = Index()
+    entries = [entry._replace(observed_us=AT - i * HOUR) for i, entry in enumerate(marked(99))]
+    index.add_many(entries)
+    with np.errstate(over="raise"):
+        found = index.search(["w0"], viewer=(0,), at_us=AT, limit=3, half_life_seconds=5e-324)
+    assert found.parts["recency"].tolist() == [1.0, 0.0, 0.0]
+    assert eager
+
+
+def test_weights_whose_sum_is_not_finite_are_refused() -> None:
+    index = Index()
+    index.add_many(marked(3))
+    with pytest.raises(ValueError, match="must be finite, and their sum"):
+        index.search(["w1"], viewer=(0,), at_us=AT, limit=1, weights=Weights(1e308, 1e308))
+
+
 def test_a_number_of_threads_below_one_is_refused() -> None:
     index = Index()
     with pytest.raises(ValueError, match="threads: 0"):
         index.search(["w"], viewer=(0,), at_us=AT, limit=1, threads=0)
+
+
+def test_fields_that_move_are_compiled_anew() -> None:
+    """What is kept of the compiled code knows them by their place, and goes by this text."""
+    forms = (
+        kernel_inputs.Held, kernel_inputs.Common, kernel_inputs.How, kernel_inputs.Columns,
+        kernel_inputs.Room, kernel_inputs.Best,
+    )  # fmt: skip
+    assert tuple(" ".join(form._fields) for form in forms) == kernel_ranking.FIELDS
 
 
 def refuse(*_: Any) -> None:

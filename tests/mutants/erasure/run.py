@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 from rich.console import Console
+from rich.progress import track
 
 from tests.mutants.catalogue import ROOT
 from tests.mutants.run import environment
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print("the tests fail on the untouched code: nothing to measure")
             return 1
         survived = []
-        for entry in chosen:
+        for entry in track(chosen, "mutants of erasure", console=Console(stderr=True)):
             place = copy / entry["file"]
             text = place.read_text(encoding="utf-8")
             place.write_text(patched(entry, text), encoding="utf-8")
