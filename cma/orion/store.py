@@ -16,10 +16,15 @@ import re
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import (
+    AbstractContextManager,
+    _GeneratorContextManager,
+    contextmanager,
+    suppress,
+)
 from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 
 import apsw
@@ -55,6 +60,24 @@ from cma.values.errors import (
 )
 
 _STORE_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def _known_until_left(
+    block: Callable[[Store, str], _GeneratorContextManager[Transition]],
+) -> Callable[[Store, str], AbstractContextManager[Transition]]:
+    """Let the store know a block until it ends.
+
+    Python may raise an interrupt on entering the exit of a `with`, which is then never run.
+    """
+
+    @wraps(block)
+    def begin(store: Store, actor: str) -> AbstractContextManager[Transition]:
+        begun = block(store, actor)
+        before = [known for known in getattr(store._local, "begun", ()) if known() is not None]
+        store._local.begun = [*before, weakref.ref(begun.gen)]
+        return begun
+
+    return begin
 
 
 class Store:
@@ -124,6 +147,7 @@ class Store:
         if self._closed or os.getpid() != self._process:
             return
         atexit.unregister(self._at_exit)
+        self._let_go()
         self.reads.close()
         try:
             self.flush_reads()
@@ -201,6 +225,7 @@ class Store:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
+    @_known_until_left
     @contextmanager
     def transition(self, actor: str) -> Iterator[Transition]:
         """Run one transition: all of it is committed and anchored, or none of it.
@@ -265,6 +290,7 @@ class Store:
         """Yield the rows of the audit chain behind a number, in order."""
         yield from audit_rows(self.connection, after=after)
 
+    @_known_until_left
     @contextmanager
     def _transaction(self, actor: str) -> Iterator[Transition]:
         connection = self.connection
@@ -277,6 +303,7 @@ class Store:
                 remedy="put the file back or open the store anew",
             )
         reads: list[Read] = []
+        within = connection.in_transaction  # another's, which is not ours to end
         try:  # an interrupt may come as soon as it has begun
             connection.execute("BEGIN IMMEDIATE")
             self.reads.take(reads)
@@ -305,9 +332,17 @@ class Store:
             try:
                 self.reads.put_back(reads)
             finally:
-                if connection.in_transaction:
+                if connection.in_transaction and not within:
                     connection.execute("ROLLBACK")
             raise
+
+    def _let_go(self) -> None:
+        """End what blocks of this thread left when an interrupt kept them from their own end."""
+        for known in getattr(self._local, "begun", ()):
+            if (block := known()) is not None:
+                block.close()
+        while self._writing._is_owned():  # type: ignore[attr-defined]  # as Condition asks it
+            self._writing.release()
 
     def _add_reads(self, transition: Transition, reads: list[Read]) -> None:
         transition.connection.executemany(
