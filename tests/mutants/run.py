@@ -16,10 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,13 +32,13 @@ from rich.table import Table
 
 from tests.mutants.catalogue import LISTS, ROOT, Mutant, contract_tests, load_mutants
 from tests.mutants.checks import finding, listed, removing
+from tests.mutants.trying import BROKEN, KILLED, SURVIVED, copied, put, tried
 
 RESULT = ROOT / "runs" / "mutate" / "result.json"
 COPIED = ("cma", "tests/contracts", "pyproject.toml")
 COPIED_FOR_CHECKS = (*COPIED, "tests/__init__.py", "tests/faults", "tests/unit")
 TIMEOUT_SECONDS = 120
 PATIENCE_SECONDS = 2
-KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     with tempfile.TemporaryDirectory(prefix="cma-mutants-") as folder:
         sources = Path(folder) / "sources"  # the project may be edited while this runs
-        copy_sources(ROOT, sources, COPIED_FOR_CHECKS)
+        copied(ROOT, sources, COPIED_FOR_CHECKS)
         if options.checks is not None:
             return run_checks(sources, options, console)
         status = run_on(sources, options, console)
@@ -103,8 +100,8 @@ def run_checks(sources: Path, options: argparse.Namespace, console: Console) -> 
     tests = {each.id: each.tests for each in entries if not each.equivalent}
     chosen = [each for each in checks if each.id in tests and each.id.startswith(prefixes)]
     needed = sorted({node for each in chosen for node in tests[each.id]})
-    outcome, words = removing.outcome(sources, None, needed, environment(sources))
-    if outcome != removing.SURVIVED:
+    outcome, words = removing.outcome(sources, None, needed)
+    if outcome != SURVIVED:
         console.print(f"tests fail on the untouched code: {words}", markup=False)
         return 1
     progress = Progress(console=console, transient=True, disable=not console.is_terminal)
@@ -113,19 +110,11 @@ def run_checks(sources: Path, options: argparse.Namespace, console: Console) -> 
 
         def done(check: finding.Check, outcome: str, _: str) -> None:
             progress.advance(bar)
-            if outcome != removing.KILLED:
+            if outcome != KILLED:
                 console.print(f"{outcome}: {check.id}: {check.was}", style="red", markup=False)
 
-        outcomes = removing.outcomes(
-            sources,
-            chosen,
-            tests,
-            options.jobs,
-            lambda origin, place: copy_sources(origin, place, COPIED_FOR_CHECKS),
-            environment,
-            done,
-        )
-    killed = sum(outcome == removing.KILLED for outcome in outcomes.values())
+        outcomes = removing.outcomes(sources, chosen, tests, options.jobs, COPIED_FOR_CHECKS, done)
+    killed = sum(outcome == KILLED for outcome in outcomes.values())
     if not options.checks:
         write_checks(outcomes, len(entries) - len(tests), digest_of(sources))
     console.print(
@@ -220,54 +209,18 @@ def counts_of(sources: Path, mutant: Mutant | None, tests: Sequence[str]) -> dic
     """
     with tempfile.TemporaryDirectory(prefix="cma-mutant-") as folder:
         copy = Path(folder) / "copy"
-        copy_sources(sources, copy)
+        copied(sources, copy, COPIED)
         if mutant is not None:
             place = copy / mutant.file
             text = mutant.patched(place.read_text(encoding="utf-8"))
-            place.unlink()
-            place.write_text(text, encoding="utf-8")
-            for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):
-                compiled.unlink()
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "--no-header"]
-        command += ["-p", "no:cacheprovider", f"--basetemp={Path(folder) / 'pytest'}"]
-        try:
-            done = subprocess.run(
-                [*command, *tests],
-                cwd=copy,
-                env=environment(copy),
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return None
+            put(place, text)
+        done = tried(copy, tests, TIMEOUT_SECONDS)
+    if done is None:
+        return None
     summary = (done.stdout.strip().splitlines() or [""])[-1].partition(" in ")[0]
     counts = {name: int(count) for count, name in re.findall(r"(\d+) (\w+)", summary)}
     usual = done.returncode in (0, 1) and set(counts) <= {"failed", "passed"}
     return counts if usual and sum(counts.values()) == len(tests) else None
-
-
-def copy_sources(origin: Path, target: Path, names: Sequence[str] = COPIED) -> None:
-    """Copy what tests need, with the compiled files that are still good."""
-    for name in names:
-        source, place = origin / name, target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, place)
-        else:
-            shutil.copy2(source, place)
-
-
-def environment(copy: Path) -> dict[str, str]:
-    """Return an environment in which the copy is the `cma` that is imported."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return {
-        **kept,
-        "PYTHONPATH": str(copy),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
 
 
 def digest_of(sources: Path) -> str:
@@ -326,7 +279,7 @@ def write_result(mutants: Sequence[Mutant], outcomes: dict[str, str], run: str) 
 def write_checks(outcomes: dict[str, str], equivalent: int, run: str) -> None:
     """Add the figures of the checks to the result, with the outcome of each."""
     result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
-    total, killed = len(outcomes), sum(outcome == removing.KILLED for outcome in outcomes.values())
+    total, killed = len(outcomes), sum(outcome == KILLED for outcome in outcomes.values())
     figures = result.setdefault("figures", {})
     for name, count in (("killed", killed), ("total", total), ("equivalent", equivalent)):
         figures[f"checks.{name}"] = {"value": count, "unit": "checks", "n": total, "run": run}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.mutants.catalogue import ROOT
 from tests.mutants.checks import finding, listed, removing
-from tests.mutants.run import environment
+from tests.mutants.trying import BROKEN, KILLED, SURVIVED
 
 CODE = """
 def f(a, b):
@@ -106,16 +106,15 @@ def test_removing_tells_killed_from_survived_and_broken(tmp_path: Path) -> None:
         "def test_passes():\n    assert f(1) == 1\n"
     )
     [check] = finding.checks_of("cma/one.py", code)
-    around = environment(place)
     for tests, expected in (
-        (["test_one.py::test_passes", "test_one.py::test_refuses"], removing.KILLED),
-        (["test_one.py::test_passes"], removing.SURVIVED),
-        ([], removing.SURVIVED),
-        (["test_one.py::test_gone"], removing.BROKEN),
+        (["test_one.py::test_passes", "test_one.py::test_refuses"], KILLED),
+        (["test_one.py::test_passes"], SURVIVED),
+        ([], SURVIVED),
+        (["test_one.py::test_gone"], BROKEN),
     ):
-        outcome, failed = removing.outcome(place, check, tests, around)
+        outcome, failed = removing.outcome(place, check, tests)
         assert outcome == expected
-        assert (failed == "test_one.py::test_refuses") == (expected == removing.KILLED)
+        assert (failed == "test_one.py::test_refuses") == (expected == KILLED)
         assert (place / "cma" / "one.py").read_text() == code
 
 

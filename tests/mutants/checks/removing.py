@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import queue
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tests.mutants.checks.finding import Check
+from tests.mutants.trying import BROKEN, KILLED, SURVIVED, copied, put, tried
 
 TIMEOUT_SECONDS = 180
-KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-Copy = Callable[[Path, Path], None]
-Environment = Callable[[Path], dict[str, str]]
 
 
 def outcomes(
@@ -25,8 +21,7 @@ def outcomes(
     checks: Sequence[Check],
     tests: Mapping[str, Sequence[str]],
     jobs: int,
-    copy: Copy,
-    environment: Environment,
+    copied_names: Sequence[str],
     done: Callable[[Check, str, str], None],
 ) -> dict[str, str]:
     """Return what became of each check, by id; `done` is told as they come, with a failing test.
@@ -42,13 +37,13 @@ def outcomes(
         copies: queue.Queue[Path] = queue.Queue()
         for number in range(jobs):
             place = Path(folder) / str(number) / "copy"
-            copy(sources, place)
+            copied(sources, place, copied_names)
             copies.put(place)
 
         def removed(check: Check) -> tuple[str, str]:
             place = copies.get()
             try:
-                return outcome(place, check, tests[check.id], environment(place))
+                return outcome(place, check, tests[check.id])
             finally:
                 copies.put(place)
 
@@ -60,9 +55,7 @@ def outcomes(
     return found
 
 
-def outcome(
-    place: Path, check: Check | None, tests: Sequence[str], environment: Mapping[str, str]
-) -> tuple[str, str]:
+def outcome(place: Path, check: Check | None, tests: Sequence[str]) -> tuple[str, str]:
     """Run tests on a copy without the check, and put it back; return what came of it and where.
 
     A check of None leaves the copy as it is.
@@ -71,27 +64,15 @@ def outcome(
         return SURVIVED, ""
     file = place / check.file if check else None
     whole = file.read_text(encoding="utf-8") if file else ""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "--no-header", "-rfE"]
-    command += ["-p", "no:cacheprovider", f"--basetemp={place.parent / 'pytest'}", *tests]
     if file and check:
-        file.write_text(check.patched(whole), encoding="utf-8")
-        for compiled in file.parent.glob(f"__pycache__/{file.stem}.*"):
-            compiled.unlink()
+        put(file, check.patched(whole))
     try:
-        done = subprocess.run(
-            command,
-            cwd=place,
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return BROKEN, "no end"
+        done = tried(place, tests, TIMEOUT_SECONDS, ("-x", "-rfE"))
     finally:
         if file:
-            file.write_text(whole, encoding="utf-8")
+            put(file, whole)
+    if done is None:
+        return BROKEN, "no end"
     failed = _FAILED.search(done.stdout)
     if done.returncode == 1 and failed:
         return KILLED, failed[1]

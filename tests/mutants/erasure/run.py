@@ -9,8 +9,6 @@ Exit status: 0 when every mutant was killed, 1 when one survived, 2 for a bad li
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -22,12 +20,13 @@ from rich.console import Console
 from rich.progress import track
 
 from tests.mutants.catalogue import ROOT
-from tests.mutants.run import environment
+from tests.mutants.trying import copied, put, tried
 
 LIST = Path(__file__).with_name("mutants.yaml")
 FIELDS = {"id", "tests", "file", "find", "replace", "why"}
 COPIED = ("cma", "tests", "pyproject.toml")
 FAULTS = "tests/faults"
+TIMEOUT_SECONDS = 600
 Entry = dict[str, Any]
 
 
@@ -66,14 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"bad list: {error}", style="red", markup=False)
         return 2
     with tempfile.TemporaryDirectory(prefix="cma-erasure-") as folder:
-        copy = Path(folder)
-        ignored = shutil.ignore_patterns("__pycache__")
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name, ignore=ignored)
-            else:
-                shutil.copyfile(source, copy / name)
+        copy = Path(folder) / "copy"
+        copied(ROOT, copy, COPIED)
         everything = sorted({test for entry in chosen for test in entry["tests"]})
         if _status(copy, everything) != 0:
             console.print("the tests fail on the untouched code: nothing to measure")
@@ -82,28 +75,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for entry in track(chosen, "mutants of erasure", console=Console(stderr=True)):
             place = copy / entry["file"]
             text = place.read_text(encoding="utf-8")
-            place.write_text(patched(entry, text), encoding="utf-8")
+            put(place, patched(entry, text))
             if _status(copy, entry["tests"]) != 1:  # neither passed nor could not be run
                 survived.append(entry)
-            place.write_text(text, encoding="utf-8")
+            put(place, text)
     for entry in survived:
         console.print(f"survived: {entry['id']}: {entry['why']}", style="red", markup=False)
     console.print(f"{len(chosen) - len(survived)} of {len(chosen)} mutants killed")
     return 1 if survived else 0
 
 
-def _status(copy: Path, tests: Sequence[str]) -> int:
+def _status(copy: Path, tests: Sequence[str]) -> int | None:
     """Return pytest's exit status: 0 all passed, 1 some failed, others for what could not run."""
-    nodes = [f"{FAULTS}/{test}" for test in tests]
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-x", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, f"--basetemp={copy / 'pytest'}", *nodes],
-        cwd=copy,
-        env=environment(copy),
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode
+    done = tried(copy, [f"{FAULTS}/{test}" for test in tests], TIMEOUT_SECONDS, ("-x",))
+    return None if done is None else done.returncode
 
 
 if __name__ == "__main__":
