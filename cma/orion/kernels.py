@@ -22,18 +22,28 @@ _CUT = np.uint64(11)  # the other 53 bits are exact as a float
 
 
 @numba.njit(nogil=True, cache=True)
-def set_bits(table: Any, slots: Any, cells: Any, starts: Any, stops: Any, first_cell: int) -> None:
-    """Set the bit of each posting from `first_cell` on, each list in its row of the table."""
-    for each in range(len(slots)):
-        row = table[slots[each]]
+def cut(cells: Any, starts: Any, stops: Any, edge: int) -> Any:
+    """Return where in each list the cells from `edge` on begin."""
+    places = np.empty_like(starts)
+    for each in range(len(starts)):
         low, high = starts[each], stops[each]
         while low < high:
             middle = (low + high) >> 1
-            if cells[middle] < first_cell:
+            if cells[middle] < edge:
                 low = middle + 1
             else:
                 high = middle
-        for place in range(low, stops[each]):
+        places[each] = low
+    return places
+
+
+@numba.njit(nogil=True, cache=True)
+def set_bits(table: Any, slots: Any, cells: Any, starts: Any, stops: Any, first_cell: int) -> None:
+    """Set the bit of each posting from `first_cell` on, each list in its row of the table."""
+    begins = cut(cells, starts, stops, first_cell)
+    for each in range(len(slots)):
+        row = table[slots[each]]
+        for place in range(begins[each], stops[each]):
             cell = np.uint64(cells[place])
             row[cell >> np.uint64(6)] |= _ONE << (cell & np.uint64(63))
 
@@ -74,22 +84,6 @@ def count_allowed(cells: Any, starts: Any, stops: Any, allowed: Any, out: Any) -
             cell = np.uint64(cells[place])
             if (allowed[cell >> np.uint64(6)] >> (cell & np.uint64(63))) & _ONE:
                 out[each] += 1
-
-
-@numba.njit(nogil=True, cache=True)
-def cut(cells: Any, starts: Any, stops: Any, edge: int) -> Any:
-    """Return where in each list the cells from `edge` on begin."""
-    places = np.empty_like(starts)
-    for each in range(len(starts)):
-        low, high = starts[each], stops[each]
-        while low < high:
-            middle = (low + high) >> 1
-            if cells[middle] < edge:
-                low = middle + 1
-            else:
-                high = middle
-        places[each] = low
-    return places
 
 
 @numba.njit(nogil=True, cache=True)

@@ -19,11 +19,12 @@ from cma.orion.bitmaps import Bitmaps, words_of
 from cma.orion.entries import Entries
 from cma.orion.kernel_inputs import Columns, Common, Held, How, Room
 from cma.orion.postings import Postings
+from cma.orion.query import Query
 from cma.orion.resolving import Asked, Filter, Share, resolved, shares
-from cma.orion.scoring import Floats, Weights
+from cma.orion.scoring import GRAIN, Floats
 from cma.orion.word_bounds import Bounds
 
-__all__ = ["LARGE", "TINY", "Found", "Priors", "Pruner", "packed"]
+__all__ = ["LARGE", "TINY", "Found", "Origin", "Pruner", "packed"]
 
 LARGE = 20_000
 """Fewer cells than these are scored one and all: that is quick, and needs no compiler."""
@@ -33,8 +34,7 @@ _WORTH = 50_000
 _SLACK = 1e-12
 TINY = 1e-300
 """Slack for weights so small that a product keeps few digits, or none."""
-_GRAIN = 2.0**-30
-_FADED = 2.0**-32
+_FADED = 0.25 / GRAIN
 """A recency below this settles to zero, whatever its last bits."""
 _EVERYONE = np.empty(0, np.uint64)
 Integers = NDArray[np.int64]
@@ -48,16 +48,12 @@ class Found(NamedTuple):
     matching: int
 
 
-class Priors(NamedTuple):
-    """What a cell's score has beside its lexical part: coefficients, and how recency is told."""
+class Origin(NamedTuple):
+    """When the kept recency of `Bounds` counts from, and what brings it to a query's time."""
 
-    weights: Weights
-    at_us: int
-    half_life_seconds: float
-    origin_us: int
-    """When the kept recency of `Bounds` counts from."""
+    us: int
     shift: float
-    """What brings it to that at `at_us`: 2^((origin - at) / half-life)."""
+    """2^((origin - at) / half-life)."""
 
 
 def packed(values: NDArray[np.bool_]) -> Filter:
@@ -102,23 +98,18 @@ class Pruner:
         return resolved(self._postings, self._bitmaps, terms, lexical, seen, visible)
 
     def best(
-        self,
-        asked: Asked,
-        size: int,
-        allowed: Filter | None,
-        priors: Priors,
-        count: int,
-        threads: int = 1,
+        self, asked: Asked, allowed: Filter | None, query: Query, origin: Origin, count: int
     ) -> Found:
         """The cells that may be among the `count` best of those allowed.
 
-        threads: each takes a share of the cells where that is worth a handover.
+        Each of the query's threads takes a share of the cells where that is worth a handover.
         """
+        size = len(self._entries)
         words = words_of(size)
-        threads = min(threads, words) if asked.worth >= _WORTH else 1
+        threads = min(query.threads, words) if asked.worth >= _WORTH else 1
         masks = self._masks(size, wide=len(asked.weights) > 8)
         filtered = _EVERYONE if allowed is None else allowed
-        how, columns = self._how(priors)
+        how, columns = self._how(query, origin)
         parts = shares(asked, words, threads, self._kernels)
         self._rooms += [_room(_ROOM) for _ in range(threads - len(self._rooms))]
 
@@ -174,10 +165,10 @@ class Pruner:
             self._pools[others] = ThreadPoolExecutor(others, "cma-search")
         return self._pools[others]
 
-    def _how(self, priors: Priors) -> tuple[How, Columns]:
-        entries, weights = self._entries, priors.weights
-        bounds, most = self._bounds.get(priors.half_life_seconds, priors.origin_us)
-        recent = min(1.0, most[2] * priors.shift)
+    def _how(self, query: Query, origin: Origin) -> tuple[How, Columns]:
+        entries, weights = self._entries, query.weights
+        bounds, most = self._bounds.get(query.half_life_seconds, origin.us)
+        recent = min(1.0, most[2] * origin.shift)
         faded = recent < _FADED
         slack = _SLACK * sum(weights) + TINY
         how = How(
@@ -185,12 +176,12 @@ class Pruner:
             confidence=float(weights.confidence),
             importance=float(weights.importance),
             recency=0.0 if faded else float(weights.recency),
-            at_us=priors.at_us,
-            half_life_us=priors.half_life_seconds * 1e6,
-            shift=priors.shift,
+            at_us=query.at_us,
+            half_life_us=query.half_life_seconds * 1e6,
+            shift=origin.shift,
             reach=weights.confidence * most[0]
             + weights.importance * most[1]
-            + weights.recency * (recent + _GRAIN)
+            + weights.recency * (recent + 1.0 / GRAIN)
             + slack,
             slack=slack,
         )

@@ -59,15 +59,10 @@ class ReadQueue:
         """Tell whether nothing waits."""
         return not self._waiting
 
-    def take(self, into: list[Read] | None = None) -> list[Read]:
-        """Return what waits, oldest first, and empty the queue.
-
-        into: an empty list to move them to, by which they are known even if an interrupt comes.
-        """
-        taken = [] if into is None else into
+    def take(self, into: list[Read]) -> None:
+        """Move what waits, oldest first, to an empty list: by it an interrupt leaves them known."""
         with self._held:
-            taken[:], self._waiting = self._waiting, []  # no call in it: no interrupt either
-        return taken
+            into[:], self._waiting = self._waiting, []  # no call in it: no interrupt either
 
     def put_back(self, reads: list[Read]) -> None:
         """Move reads that could not be committed to the front of the queue."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 __all__ = [
     "CONTEXT_PARTS",
     "EVERY_PART",
+    "GRAIN",
     "LEXICAL",
     "PARTS",
     "Collection",
@@ -56,7 +57,8 @@ CONTEXT_PARTS = (
     "feedback",
 )
 EVERY_PART = PARTS + CONTEXT_PARTS
-_GRAIN = float(1 << 30)
+GRAIN = float(1 << 30)
+"""Of what is settled: so many steps from 0 to 1."""
 _K1 = 1.5
 _B = 0.75
 
@@ -112,7 +114,7 @@ Lexical = Callable[[Sequence[Match], Collection, Cells, Floats], None]
 
 def settle(values: Floats) -> Floats:
     """`values` rounded to multiples of 2^-30, where last-bit differences of libraries vanish."""
-    return np.rint(values * _GRAIN) / _GRAIN
+    return np.rint(values * GRAIN) / GRAIN
 
 
 def idf(size: int, holding: int) -> float:
@@ -122,7 +124,7 @@ def idf(size: int, holding: int) -> float:
     Relevance Framework", with the 1 that Lucene's BM25Similarity adds to keep it positive.
     """
     value = math.log(1.0 + (size - holding + 0.5) / (holding + 0.5))
-    return max(1.0, float(round(value * _GRAIN))) / _GRAIN
+    return max(1.0, float(round(value * GRAIN))) / GRAIN
 
 
 def overlap(matches: Sequence[Match], _: Collection, cells: Cells, out: Floats) -> None:

@@ -23,7 +23,7 @@ from cma.orion.entries import Entries
 from cma.orion.neighbours import Neighbours
 from cma.orion.ordering import Ordered, ordered, ranking_of
 from cma.orion.postings import Postings
-from cma.orion.pruning import TINY, Priors, Pruner
+from cma.orion.pruning import TINY, Origin, Pruner
 from cma.orion.query import Query
 from cma.orion.ranking import Ranking, plausible
 from cma.orion.resolving import TERMS, WEIGHED, Filter
@@ -97,11 +97,12 @@ class Searcher:
         """Rank the cells for a checked query."""
         seen, words = self._entries.extent(query.viewer)
         count = min(query.limit + query.exclusion_limit, len(self._entries) + 1)
-        priors = self._prunable(query)
-        if priors is not None:
+        origin = self._prunable(query)
+        pruner = None if origin is None else self._compiled()
+        if origin is not None and pruner is not None:
             # Out of reach while it works: whatever stops it, marks may be left in it.
-            pruner, self._pruner = self._pruner, None
-            served, idle = self._pruned(pruner, query, priors, seen, count)
+            self._pruner = None
+            served, idle = self._pruned(pruner, query, origin, seen, count)
             self._pruner = pruner
         else:
             served, idle = self._scored(query, seen, words, count)
@@ -150,8 +151,8 @@ class Searcher:
             link = self._neighbours.best(found.lendable, ordinals)
         return _Best(ordinals, found.lexical[ordinals], link, matching)
 
-    def _prunable(self, query: Query) -> Priors | None:
-        """What pruning needs to know of the cells, or None where it cannot serve the query."""
+    def _prunable(self, query: Query) -> Origin | None:
+        """From when on pruning counts, or None where it cannot serve the query."""
         weights, size = query.weights, len(self._entries)
         if (
             size < pruning.LARGE
@@ -161,31 +162,26 @@ class Searcher:
             or weights.of_context
             or self._neighbours.used
             or len(query.terms) > TERMS
-            or not self._compiled()
         ):
             return None
         shift = self._shift(query)
         if abs(shift) > _FAR:
             return None
-        return Priors(
-            weights, query.at_us, query.half_life_seconds, self._origin_us, math.exp2(shift)
-        )
+        return Origin(self._origin_us, math.exp2(shift))
 
-    def _compiled(self) -> bool:
+    def _compiled(self) -> Pruner | None:
         if self._pruner is None and not self._without_pruner:
             try:
                 self._pruner = Pruner(self._postings, self._entries)
             except ImportError:
                 self._without_pruner = True
-        return self._pruner is not None
+        return self._pruner
 
     def _pruned(
-        self, pruner: Pruner | None, query: Query, priors: Priors, seen: int, count: int
+        self, pruner: Pruner, query: Query, origin: Origin, seen: int, count: int
     ) -> tuple[_Best, _Best]:
         """The same as `_scored`, without a look at every cell that matches."""
         entries, size = self._entries, len(self._entries)
-        if pruner is None:
-            raise TypeError("nothing is compiled here")
         visible: Filter | None = None
         if entries.retired or seen < entries.cells:
             key = (query.viewer, entries.version)
@@ -198,7 +194,7 @@ class Searcher:
         asked = pruner.asked(sorted(set(query.terms)), query.lexical, seen, visible)
 
         def best_of(allowed: Filter | None, wanted: int) -> _Best:
-            found = pruner.best(asked, size, allowed, priors, max(wanted, 1), query.threads)
+            found = pruner.best(asked, allowed, query, origin, max(wanted, 1))
             return _Best(
                 found.ordinals, found.lexical, np.zeros(len(found.ordinals)), found.matching
             )

@@ -32,7 +32,8 @@ class Sink:
 
     def flush(self) -> None:
         self.calls += 1
-        taken = self.queue.take()
+        taken: list[Read] = []
+        self.queue.take(taken)
         if self.failing:
             self.queue.put_back(taken)
             raise OSError("no space left")
@@ -104,7 +105,8 @@ def test_a_failing_flush_keeps_the_reads_in_order(sink: Sink) -> None:
     with pytest.raises(OSError, match="no space"):
         sink.flush()
     sink.queue.put(read(3))
-    taken = sink.queue.take()
+    taken: list[Read] = []
+    sink.queue.take(taken)
     sink.queue.put(read(4))  # comes while the others are on their way to the disk
     sink.queue.put_back(taken)
     sink.failing = False
